@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/engine"
 )
 
 // Life is a scenario for [CrashAtEveryWrite]: a cluster, an operator, and users.
@@ -21,7 +23,8 @@ type Life struct {
 	// Operator declares the operator. It is called for every start of the operator.
 	Operator func() *gopf.Operator
 	// Live does what users do and checks the outcome, while the operator is running.
-	// It runs inside a testing/synctest bubble, where time.Sleep takes no real time.
+	// [CrashAtEveryWrite] runs it inside a testing/synctest bubble, where time.Sleep takes
+	// no real time.
 	Live func(testing.TB, *Cluster)
 }
 
@@ -33,7 +36,7 @@ func CrashAtEveryWrite(t *testing.T, life Life) {
 	t.Helper()
 	writes := 0
 	alright := t.Run("without a crash", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { writes = life.run(t, 0, false) })
+		synctest.Test(t, func(t *testing.T) { writes = len(life.Run(t, Crash{})) })
 	})
 	if !alright {
 		return // the scenario itself fails; crashes would only repeat the failure
@@ -42,21 +45,51 @@ func CrashAtEveryWrite(t *testing.T, life Life) {
 		t.Error("the operator wrote nothing, so there is no write to crash at")
 	}
 	for n := 1; n <= writes; n++ {
-		for _, written := range []bool{false, true} {
-			when := map[bool]string{false: "before", true: "after"}[written]
-			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { life.run(t, n, written) })
+		for _, after := range []bool{false, true} {
+			at := Crash{Write: n, After: after}
+			t.Run(at.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					made := life.Run(t, at)
+					if len(made) < n {
+						t.Errorf("the operator made only %d writes; the scenario must make the same writes in every run", len(made))
+					} else if t.Failed() {
+						t.Logf("write %d is %s", n, made[n-1])
+					}
+				})
 			})
 		}
 	}
 }
 
-// run executes the scenario with a crash at the n-th write, 0 for no crash. It returns
-// the number of writes.
-func (life Life) run(t *testing.T, n int, written bool) (writes int) {
+// Crash is the moment in which the operator of a [Life] crashes. The zero value means that it
+// does not crash.
+type Crash struct {
+	// Write is the number of the write, from 1. 0 means no crash.
+	Write int
+	// After means a crash right after the write, before the response arrives, instead of right
+	// before the write.
+	After bool
+}
+
+// String returns the moment as text, such as "before write 2".
+func (c Crash) String() string {
+	switch {
+	case c.Write == 0:
+		return "without a crash"
+	case c.After:
+		return fmt.Sprintf("after write %d", c.Write)
+	}
+	return fmt.Sprintf("before write %d", c.Write)
+}
+
+// Run runs the scenario once, with a crash at the given moment. It returns the operator's
+// writes until the crash, or all of them: the method and the path of each. If the last one has
+// a lower number than the crash, there was no crash. Unlike [CrashAtEveryWrite], Run does not
+// start a testing/synctest bubble.
+func (life Life) Run(t testing.TB, at Crash) (writes []string) {
 	t.Helper()
-	c := life.Cluster(t)
-	wire := &wire{next: c.Transport(), at: n, written: written, died: make(chan struct{})}
+	c, log := life.Cluster(t), logger(t)
+	wire := &wire{next: c.Transport(), at: at.Write, written: at.After, died: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	end := func() { stop(); running.Wait() }
@@ -71,24 +104,22 @@ func (life Life) run(t *testing.T, n int, written bool) (writes int) {
 			case <-first.Done():
 			}
 		})
-		life.operate(first, t, wire)
+		life.operate(first, t, c, wire, log)
 		if wire.isDead() && ctx.Err() == nil {
-			life.operate(ctx, t, wire.next)
+			life.operate(ctx, t, c, wire.next, log)
 		}
 	})
 	life.Live(t, c)
 	end()
-	if n > 0 && !wire.isDead() {
-		t.Errorf("the operator made only %d writes; the scenario must make the same writes in every run", wire.count())
-	}
-	return wire.count()
+	return wire.made()
 }
 
 // operate runs one operator until the context is done.
-func (life Life) operate(ctx context.Context, t *testing.T, reached http.RoundTripper) {
-	cfg := (&Cluster{}).RESTConfig()
+func (life Life) operate(ctx context.Context, t testing.TB, c *Cluster, reached http.RoundTripper, log *slog.Logger) {
+	cfg := c.RESTConfig()
 	cfg.Transport = reached
-	if err := life.Operator().Run(ctx, gopf.Cluster(cfg), gopf.Log(logger(t))); err != nil {
+	reviews := gopf.TestSeam{}.Webhooks(engine.Substitute{Server: c.webhookServer})
+	if err := life.Operator().Run(ctx, gopf.Cluster(cfg), gopf.Log(log), reviews); err != nil {
 		t.Errorf("the operator failed: %v", err)
 	}
 }
@@ -103,7 +134,7 @@ type wire struct {
 	written bool // crash after the write instead of before
 
 	mu     sync.Mutex
-	writes int
+	writes []string
 	dead   bool
 	died   chan struct{}
 }
@@ -137,8 +168,8 @@ func (w *wire) judge(r *http.Request) (fatal, dead bool) {
 	// Access reviews are POST requests, but they store nothing.
 	question := strings.HasSuffix(r.URL.Path, "reviews")
 	if !question && !slices.Contains([]string{http.MethodGet, http.MethodHead}, r.Method) {
-		w.writes++
-		w.dead = w.writes == w.at
+		w.writes = append(w.writes, r.Method+" "+r.URL.Path)
+		w.dead = len(w.writes) == w.at
 	}
 	return w.dead, false
 }
@@ -149,8 +180,9 @@ func (w *wire) isDead() bool {
 	return w.dead
 }
 
-func (w *wire) count() int {
+// made returns the writes so far.
+func (w *wire) made() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.writes
+	return slices.Clone(w.writes)
 }

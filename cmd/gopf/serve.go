@@ -96,8 +96,10 @@ func newTest(stop *interrupt) *cobra.Command {
 		Long: `Run the tests of an operator that is a YAML file: calls of single handlers, and whole
 lives of objects on a cluster in memory; see docs/serve.md. Flags:
 
-      --update              write the files of expectations`,
-		Example: "  gopf test operator_test.yaml",
+      --update              write the files of expectations
+      --crash               also run each test with steps with a crash at every write`,
+		Example: `  gopf test operator_test.yaml
+  gopf test operator_test.yaml --crash`,
 	})
 }
 

@@ -51,6 +51,15 @@ func (c *Client) RESTConfig() *rest.Config {
 	return c.REST()
 }
 
+// MayWrite returns an error if writes are refused now, because another replica is the leader. It
+// sends no request.
+func (c *Client) MayWrite() error {
+	if gate, ok := c.Objects.API.(interface{ MayWrite() error }); ok {
+		return gate.MayWrite()
+	}
+	return nil
+}
+
 // For returns a client for the handlers of an object in the namespace; "" means none.
 // wrote is called before each write. It may be nil.
 func (c *Cluster) For(namespace string, wrote func()) Client { return Client{c, namespace, wrote} }

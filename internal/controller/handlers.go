@@ -84,6 +84,9 @@ func (c *Controller) announce() {
 			finalized = append(finalized, h.ID)
 		}
 	}
+	if len(annotated)+len(finalized) == 0 {
+		return // daemons and timers without finalizers leave nothing on objects
+	}
 	c.config.Log.Info("Objects of a built-in kind that match the filters will get annotations, and finalizers if a handler must run before the deletion.",
 		"resource", k.Resource.String(), "annotated", annotated, "finalized", finalized)
 }

@@ -33,6 +33,12 @@ func (c *Client) passGate(method string) (until time.Time, err error) {
 	return until, nil
 }
 
+// MayWrite returns a [GatedError] if the gate refuses writes now. It sends no request.
+func (c *Client) MayWrite() error {
+	_, err := c.passGate(http.MethodPost)
+	return err
+}
+
 func writes(method string) bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, "":

@@ -49,6 +49,12 @@ func TestTheGateIsCalledBeforeEveryAttemptOfAWrite(t *testing.T) {
 		if _, err := client.Create(t.Context(), Target{Info: pods, Namespace: "ns"}, []byte("{}")); !errors.Is(err, closed) {
 			t.Errorf("create: got %v", err)
 		}
+		if err := client.MayWrite(); !errors.Is(err, closed) {
+			t.Errorf("the question: got %v", err)
+		}
+		if err := client.Ungated().MayWrite(); err != nil {
+			t.Errorf("the ungated question: got %v", err)
+		}
 		if len(f.requests) != 4 {
 			t.Errorf("requests: got %q", f.requests)
 		}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"gopf.dev/gopf/serve/spec"
@@ -158,26 +159,31 @@ func (e *Exec) run(ctx context.Context, log *slog.Logger, input []byte, env []st
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
-	defer p.close()
-	go func() { // ends when the pipe is closed
+	stderr := &lines{log: log}
+	var pipes sync.WaitGroup // of goroutines that end when their pipe is closed
+	defer func() {
+		p.close()
+		stderr.mute()
+		pipes.Wait()
+	}()
+	pipes.Go(func() {
 		_, _ = p.stdin.Write(input) // a program may exit without reading
 		closeAll(p.stdin)
-	}()
-	stderr := &lines{log: log}
+	})
 	logged := make(chan struct{})
-	go func() { // ends when the pipe is closed
+	pipes.Go(func() {
 		defer close(logged)
 		stderr.read(p.stderr)
-	}()
+	})
 	type output struct {
 		text []byte
 		over bool
 	}
 	read := make(chan output, 1)
-	go func() { // ends when the pipe is closed
+	pipes.Go(func() {
 		text, over, _ := readLimited(p.stdout, e.options.output())
 		read <- output{text, over}
-	}()
+	})
 
 	var out output
 	done := false

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -193,6 +194,35 @@ func TestLinesOnStderrAreLogged(t *testing.T) {
 	}
 	if got, want := b.String(), "level=INFO msg=plain\nlevel=WARN msg=low free=3\n"; got != want {
 		t.Errorf("got %q", got)
+	}
+}
+
+// slowHandler is a log handler that reports whether it works now.
+type slowHandler struct {
+	slog.Handler
+	working atomic.Int32
+}
+
+func (h *slowHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *slowHandler) Handle(context.Context, slog.Record) error {
+	h.working.Add(1)
+	defer h.working.Add(-1)
+	time.Sleep(50 * time.Millisecond)
+	return nil
+}
+
+func TestNothingIsLoggedAfterACallHasReturned(t *testing.T) {
+	const chatty = "echo one >&2; while :; do echo more >&2; done"
+	short := func(c *spec.Call) { c.CallTimeout = 200 * time.Millisecond }
+	h := &slowHandler{}
+	if _, err := NewExec(script(chatty, short)).Call(t.Context(), request(slog.New(h))); !errors.Is(err, errCallTimeout) || h.working.Load() > 0 {
+		t.Errorf("an executable: got %v; %d lines are being logged", err, h.working.Load())
+	}
+	k := NewKept(script(chatty, short))
+	defer k.Close()
+	if _, err := k.Call(t.Context(), request(slog.New(h))); !errors.Is(err, errCallTimeout) || h.working.Load() > 0 {
+		t.Errorf("a kept program: got %v; %d lines are being logged", err, h.working.Load())
 	}
 }
 

@@ -203,6 +203,8 @@ func (w *worker) end() {
 	if w.running != nil {
 		w.running.stop()
 		w.running.close()
+		w.stderr.mute()
+		<-w.drained
 		w.running = nil
 	}
 }
@@ -223,6 +225,10 @@ func (w *worker) close() {
 	defer timer.Stop()
 	select {
 	case <-w.running.exited:
+		select {
+		case <-w.drained:
+		case <-time.After(pipeDelay):
+		}
 	case <-timer.C:
 	}
 	w.end()

@@ -150,6 +150,13 @@ func (l *lines) begin(log *slog.Logger) {
 	l.log, l.last, l.logged, l.dropped = log, "", 0, false
 }
 
+// mute drops all later lines.
+func (l *lines) mute() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dropped = true
+}
+
 func (l *lines) lastLine() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 // flushInterval is the longest time between two syncs of a parent.
 const flushInterval = 30 * time.Minute
 
-// environment has the things that controllers need. All but the log are shared.
+// environment has the things that controllers need. All but the client and the log are shared.
 type environment struct {
 	api       client.Client
 	dynamic   dynamic.Interface
@@ -221,6 +221,9 @@ func (c *controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(k)
+	if ctx.Err() != nil {
+		return true // the queue is shut down; its rest is dropped
+	}
 	parent := c.parent(k)
 	if parent == nil {
 		c.queue.Forget(k)
@@ -249,6 +252,8 @@ func (c *controller) next(ctx context.Context) bool {
 	case ctx.Err() != nil: // the controller stops
 	case isBusy:
 		c.queue.AddAfter(k, pause)
+	case errors.Is(err, errStandby): // the controller stops soon, or the Lease is renewed
+		c.queue.AddAfter(k, standbyPause)
 	default:
 		attrs := []any{"controller", c.name, "parent", describe(parent), "error", err}
 		if p := (*panicError)(nil); errors.As(err, &p) {

@@ -150,6 +150,9 @@ func (h *hook) post(ctx context.Context, key string, body []byte) ([]byte, error
 	if has {
 		request.Header.Set("If-None-Match", stored.tag)
 	}
+	if err := h.allowed(ctx); err != nil {
+		return nil, err
+	}
 	response, err := caller.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("http error: %w", err)
@@ -177,6 +180,27 @@ func (h *hook) post(ctx context.Context, key string, body []byte) ([]byte, error
 	default:
 		return nil, fmt.Errorf("unsupported status code: %d body: %s", code, text[:min(len(text), 1024)])
 	}
+}
+
+// errStandby is the error of a hook that is not called because this replica is not the leader.
+var errStandby = errors.New("this replica does not hold the Lease")
+
+// standbyPause is the delay after errStandby.
+const standbyPause = time.Second
+
+// allowed returns an error if the controller stops, or if the Lease of this replica has expired
+// by the clock: the cancellation of the context may follow later, for example in a process that
+// was suspended.
+func (h *hook) allowed(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if gate, ok := h.api.(interface{ MayWrite() error }); ok {
+		if err := gate.MayWrite(); err != nil {
+			return fmt.Errorf("%w: %w", errStandby, err)
+		}
+	}
+	return nil
 }
 
 func (h *hook) stored(key string) (tagged, bool) {

@@ -2,6 +2,7 @@ package metacontroller
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"reflect"
 	"sync"
@@ -42,8 +43,9 @@ const (
 	lastStart  = 30 * time.Second
 )
 
-// Declare declares the handlers of the controller resources. They run the controllers until
-// the operator stops.
+// Declare declares the handlers of the controller resources. The controller of a resource is
+// a daemon of that resource: it stops when the resource is deleted or is no longer a target,
+// when the operator pauses or stops, and before another replica becomes the leader.
 func Declare(op *gopf.Operator, o Options) {
 	if o.Workers <= 0 {
 		o.Workers = 5
@@ -51,90 +53,166 @@ func Declare(op *gopf.Operator, o Options) {
 	if o.Discovery <= 0 {
 		o.Discovery = defaultDiscovery
 	}
-	m := &manager{options: o, running: map[string]running{}}
+	m := &manager{options: o, busy: map[string]chan struct{}{}}
 	for _, plural := range []string{"compositecontrollers", "decoratorcontrollers"} {
-		op.Resource(Group+"/"+Version+"/"+plural).OnEvent("metacontroller", m.handle)
+		r := op.Resource(Group + "/" + Version + "/" + plural)
+		r.OnEvent("metacontroller", note)
+		// The daemon is optional because Metacontroller sets no finalizer on controller resources.
+		r.When(m.targets).Daemon("controller", m.serve, gopf.Optional())
 	}
-	op.OnCleanup("metacontroller", func(context.Context, *gopf.Activity) error {
-		m.close()
-		return nil
-	})
 }
 
-// manager owns the running controllers.
+// manager has the state that all controllers share.
 type manager struct {
 	options Options
 
-	mu      sync.Mutex
-	closed  bool
-	env     *environment
-	running map[string]running // by kind and name
-	wait    sync.WaitGroup
+	mu   sync.Mutex
+	env  *environment
+	busy map[string]chan struct{} // by kind and name of running controllers; closed at their end
 }
 
-type running struct {
-	spec any
-	stop context.CancelFunc
-	done chan struct{}
+// targets reports whether a controller resource is a target.
+func (m *manager) targets(c *gopf.Candidate[gopf.Unstructured]) bool {
+	return m.options.Target == nil || m.options.Target.Matches(labels.Set(c.Object.GetLabels()))
 }
 
-// handle starts, restarts or stops the controller of a resource. A change of its metadata
-// does nothing.
-func (m *manager) handle(_ context.Context, e *gopf.WatchEvent[gopf.Unstructured]) error {
-	name, object := e.Object.GetKind()+"/"+e.Object.GetName(), e.Object.DeepCopy()
-	gone := e.Type == "DELETED" || m.options.Target != nil && !m.options.Target.Matches(labels.Set(object.GetLabels()))
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	old, ok := m.running[name]
-	if m.closed || !ok && gone || ok && !gone && reflect.DeepEqual(old.spec, object.Object["spec"]) {
-		return nil
+// note passes the newest version of a controller resource to its daemon.
+func note(_ context.Context, e *gopf.WatchEvent[gopf.Unstructured]) error {
+	if e.Type != "DELETED" {
+		gopf.Memo[newest](e).set(e.Object.DeepCopy())
 	}
-	if ok {
-		e.Event(client.Normal, "Stopping", "Stopping controller: %s", object.GetName())
-		old.stop()
-		<-old.done
-		delete(m.running, name)
-		e.Event(client.Normal, "Stopped", "Stopped controller: %s", object.GetName())
-	}
-	if gone {
-		return nil
-	}
-	env, err := m.environment(e.API)
-	if err != nil {
-		return err
-	}
-	own := *env
-	own.log = e.Log
-	// The controller lives longer than the call of this handler.
-	ctx, stop := context.WithCancel(context.Background())
-	r := running{spec: object.Object["spec"], stop: stop, done: make(chan struct{})}
-	m.running[name] = r
-	m.wait.Go(func() {
-		defer close(r.done)
-		start(ctx, own, object)
-	})
 	return nil
 }
 
-// environment returns the things that all controllers share. Each controller adds its log.
-func (m *manager) environment(api client.Client) (*environment, error) {
+// serve runs the controller of a resource until the context ends. A change of the spec
+// restarts the controller; other changes do nothing.
+func (m *manager) serve(ctx context.Context, d *gopf.Daemon[gopf.Unstructured]) error {
+	leave, ok := m.enter(ctx, d.Object.GetKind()+"/"+d.Object.GetName())
+	if !ok {
+		return nil
+	}
+	defer leave()
+	env, err := m.environment(d.API)
+	if err != nil {
+		return err
+	}
+	env.api, env.log = d.API, d.Log
+	known := gopf.Memo[newest](d)
+	for ctx.Err() == nil {
+		object, _ := known.get()
+		if object == nil {
+			object = d.Object
+		}
+		running, stop := context.WithCancel(ctx)
+		var controller sync.WaitGroup
+		controller.Go(func() { start(running, env, object) })
+		changed := known.differs(ctx, object.Object["spec"])
+		cause := context.Cause(ctx)
+		reported := changed || errors.Is(cause, gopf.ErrDeleted) || errors.Is(cause, gopf.ErrUnmatched)
+		if reported {
+			d.Event(client.Normal, "Stopping", "Stopping controller: %s", object.GetName())
+		}
+		stop()
+		controller.Wait()
+		if reported {
+			d.Event(client.Normal, "Stopped", "Stopped controller: %s", object.GetName())
+		}
+	}
+	return nil
+}
+
+// enter waits until no controller of the kind and name runs: that of a deleted resource may
+// still be stopping. It reports false if the context ends first.
+func (m *manager) enter(ctx context.Context, name string) (leave func(), ok bool) {
+	for {
+		m.mu.Lock()
+		before, taken := m.busy[name]
+		if !taken {
+			own := make(chan struct{})
+			m.busy[name] = own
+			m.mu.Unlock()
+			return func() {
+				m.mu.Lock()
+				delete(m.busy, name)
+				m.mu.Unlock()
+				close(own)
+			}, true
+		}
+		m.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case <-before:
+		}
+	}
+}
+
+// newest is the newest version of a controller resource. It is safe for concurrent use.
+type newest struct {
+	mu      sync.Mutex
+	object  *unstructured.Unstructured
+	changed chan struct{} // closed by the next set; nil means that nothing waits
+}
+
+func (n *newest) set(object *unstructured.Unstructured) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.object = object
+	if n.changed != nil {
+		close(n.changed)
+		n.changed = nil
+	}
+}
+
+// get returns the newest version, and a channel that is closed when it is replaced. nil means
+// that there is no version.
+func (n *newest) get() (*unstructured.Unstructured, <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.changed == nil {
+		n.changed = make(chan struct{})
+	}
+	return n.object, n.changed
+}
+
+// differs waits until the newest version has another spec. It reports false if the context
+// ends first.
+func (n *newest) differs(ctx context.Context, spec any) bool {
+	for {
+		object, changed := n.get()
+		if object != nil && !reflect.DeepEqual(object.Object["spec"], spec) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-changed:
+		}
+	}
+}
+
+// environment returns the things that all controllers share. Each controller sets its client
+// and its log.
+func (m *manager) environment(api client.Client) (environment, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.env != nil {
-		return m.env, nil
+		return *m.env, nil
 	}
 	config := api.RESTConfig()
 	dyn, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, err
+		return environment{}, err
 	}
 	disc, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, err
+		return environment{}, err
 	}
 	m.env = &environment{
-		api: api, dynamic: dyn, transport: m.options.Transport, workers: m.options.Workers, fieldManager: m.options.ServerSide,
+		dynamic: dyn, transport: m.options.Transport, workers: m.options.Workers, fieldManager: m.options.ServerSide,
 		resources: &resources{discovery: disc, allow: m.options.AllowKinds, age: m.options.Discovery, known: map[string]group{}},
 	}
-	return m.env, nil
+	return *m.env, nil
 }
 
 // start runs a controller until the context ends. If the controller cannot be created, start
@@ -163,15 +241,4 @@ func start(ctx context.Context, env environment, object *unstructured.Unstructur
 		case <-time.After(delay):
 		}
 	}
-}
-
-// close stops all controllers and waits for them.
-func (m *manager) close() {
-	m.mu.Lock()
-	m.closed = true
-	for _, r := range m.running {
-		r.stop()
-	}
-	m.mu.Unlock()
-	m.wait.Wait()
 }

@@ -1,12 +1,15 @@
 package spec
 
 import (
+	"bytes"
 	"io/fs"
 	"net/url"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"gopf.dev/gopf/kind"
 )
@@ -23,6 +26,11 @@ func Load(files fs.FS, file string) (*Operator, Problems) {
 		return op, problems
 	}
 	Decode(file, text, op, &problems)
+	more := yaml.NewDecoder(bytes.NewReader(text))
+	var doc yaml.Node
+	if more.Decode(&doc) == nil && more.Decode(&doc) == nil && len(doc.Content) > 0 {
+		problems.Add(Pos{file, doc.Content[0].Line}, "the file has a second document; only one operator may be in a file")
+	}
 	c := checker{files: files, dir: path.Dir(file), problems: &problems}
 	if op.Line > 0 {
 		c.operator(op)

@@ -91,6 +91,7 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	case v.Type() == durationType:
 		d.duration(n, v, path)
 	case n.Tag == "!!null" && v.Kind() != reflect.Interface: // the zero value
+		d.place(n, v, path)
 	default:
 		d.decodeKind(n, v, path)
 	}
@@ -211,8 +212,17 @@ func (d *decoder) pairs(n *yaml.Node) func(yield func(key, value *yaml.Node) boo
 	}
 }
 
+// place sets the position of a struct, except of the document itself, so that problems of an
+// item that is no map have a line.
+func (d *decoder) place(n *yaml.Node, v reflect.Value, path string) {
+	if p, ok := v.Addr().Interface().(interface{ setPos(Pos) }); ok && path != "" {
+		p.setPos(d.at(n))
+	}
+}
+
 func (d *decoder) object(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.MappingNode {
+		d.place(n, v, path)
 		d.wrong(n, path, "a map")
 		return
 	}

@@ -30,19 +30,24 @@ type host struct {
 	testing.TB // nil: other methods must not be called
 
 	name     string
+	out      io.Writer       // of the log; nil means that the log is discarded
 	ctx      context.Context //nolint:containedctx // the method Context returns it, as that of testing.T does
 	mu       sync.Mutex
 	problems []string
 	cleanups []func()
 }
 
-func (h *host) Output() io.Writer              { return io.Discard }
+func (h *host) Output() io.Writer {
+	if h.out == nil {
+		return io.Discard
+	}
+	return h.out
+}
 func (h *host) Helper()                        {}
 func (h *host) Name() string                   { return h.name }
 func (h *host) Context() context.Context       { return h.ctx }
 func (h *host) Log(...any)                     {}
 func (h *host) Logf(string, ...any)            {}
-func (h *host) Cleanup(fn func())              { h.cleanups = append(h.cleanups, fn) }
 func (h *host) Error(args ...any)              { h.fail(fmt.Sprint(args...)) }
 func (h *host) Errorf(format string, a ...any) { h.fail(fmt.Sprintf(format, a...)) }
 func (h *host) Fatal(args ...any)              { h.fail(fmt.Sprint(args...)); runtime.Goexit() }
@@ -53,6 +58,27 @@ func (h *host) fail(text string) {
 	defer h.mu.Unlock()
 	h.problems = append(h.problems, text)
 }
+
+// Cleanup adds a function that run calls at the end, the last one first.
+func (h *host) Cleanup(fn func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cleanups = append(h.cleanups, fn)
+}
+
+// cleanup takes the last cleanup. nil means that there is none left.
+func (h *host) cleanup() func() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := len(h.cleanups)
+	if n == 0 {
+		return nil
+	}
+	fn := h.cleanups[n-1]
+	h.cleanups = h.cleanups[:n-1]
+	return fn
+}
+
 func (h *host) failures() []string { h.mu.Lock(); defer h.mu.Unlock(); return h.problems }
 
 // run calls fn in a new goroutine, which Fatal may end, and then the cleanups.
@@ -61,8 +87,8 @@ func (h *host) run(fn func()) []string {
 	go func() {
 		defer close(done)
 		defer func() {
-			for i := len(h.cleanups) - 1; i >= 0; i-- {
-				h.cleanups[i]()
+			for fn := h.cleanup(); fn != nil; fn = h.cleanup() {
+				fn()
 			}
 		}()
 		fn()
@@ -103,8 +129,15 @@ func (r *runner) live(ctx context.Context, op *spec.Operator) []string {
 	})
 }
 
-// cluster returns a cluster with the resources of the operator.
-func (r *runner) cluster(h *host, op *spec.Operator) *gopftest.Cluster {
+// builtIn are resources that handlers may apply without declaring them.
+var builtIn = []string{
+	"v1/configmaps", "v1/secrets", "v1/services", "v1/serviceaccounts", "v1/pods", "v1/persistentvolumeclaims",
+	"apps/v1/deployments", "apps/v1/statefulsets", "apps/v1/daemonsets", "batch/v1/jobs", "batch/v1/cronjobs", "networking.k8s.io/v1/ingresses",
+	"rbac.authorization.k8s.io/v1/roles", "rbac.authorization.k8s.io/v1/rolebindings",
+}
+
+// cluster returns a cluster with the resources of the operator, and with usual built-in ones.
+func (r *runner) cluster(h testing.TB, op *spec.Operator) *gopftest.Cluster {
 	var names, definitions []string
 	seen := map[string]bool{}
 	add := func(name string) {
@@ -126,6 +159,9 @@ func (r *runner) cluster(h *host, op *spec.Operator) *gopftest.Cluster {
 				}
 			}
 		}
+	}
+	for _, name := range builtIn {
+		add(name)
 	}
 	cluster := gopftest.NewCluster(h, names...)
 	cluster.Load(h, definitions...)

@@ -22,6 +22,9 @@ import (
 type Options struct {
 	// Update writes the golden files that expectations name.
 	Update bool
+	// Crash runs each test with steps again with a crash of the operator at every write. The
+	// end state must be that of the run without a crash.
+	Crash bool
 	// Out receives a line for each test, and the log of failed ones.
 	Out io.Writer
 }
@@ -41,7 +44,7 @@ func Run(ctx context.Context, file string, o Options) error {
 		r := runner{dir: dir, file: base, test: t, options: o, log: &strings.Builder{}}
 		found := r.run(ctx)
 		if len(found) == 0 {
-			fmt.Fprintf(o.Out, "ok    %s\n", t.Name)
+			fmt.Fprintf(o.Out, "ok    %s%s\n", t.Name, r.remark)
 			continue
 		}
 		failed++
@@ -65,6 +68,7 @@ type runner struct {
 	test      *Test
 	options   Options
 	log       *strings.Builder
+	remark    string // printed after the name of a test that passed
 }
 
 func (r *runner) operator() string {
@@ -83,7 +87,10 @@ func (r *runner) run(ctx context.Context) []string {
 	}
 	defer handlers.Close()
 	if len(r.test.Steps) > 0 {
-		return r.live(ctx, handlers.Spec())
+		if found := r.live(ctx, handlers.Spec()); len(found) > 0 || !r.options.Crash {
+			return found
+		}
+		return r.crash(ctx, handlers.Spec())
 	}
 	trial := serve.Trial{Handler: r.test.Handler, Reason: r.test.Reason, Retry: r.test.Retry, User: r.test.User, Log: r.log}
 	var errs []error

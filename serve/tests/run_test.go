@@ -1,10 +1,13 @@
 package tests
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestTheTestsOfTheSamplePass(t *testing.T) {
@@ -75,5 +78,99 @@ func TestUpdateWritesGoldenFiles(t *testing.T) {
 	}
 	if err := Run(t.Context(), file, Options{Out: &out}); err != nil {
 		t.Error(err)
+	}
+}
+
+// operatorIn writes an operator with one handler, a shell script, and a test of its life.
+func operatorIn(t *testing.T, script string) (file string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"operator.yaml": `
+apiVersion: gopf.dev/v1
+kind: Operator
+metadata: {name: databases}
+resources:
+  - resource: example.com/v1/databases
+    handlers:
+      - {id: provision, on: [create], exec: [./provision.sh]}
+`,
+		"provision.sh": "#!/bin/sh\ncat >/dev/null\n" + script,
+		"operator_test.yaml": `
+- name: life
+  steps:
+    - apply: {apiVersion: example.com/v1, kind: Database, metadata: {name: db}, spec: {size: 1}}
+    - {until: "${object.status.?phase.orValue('') == 'Ready'}", within: 30s}
+- name: one call
+  handler: provision
+  object: {metadata: {name: db}}
+  expect: {apply: [{kind: ConfigMap}], status: {phase: Ready}}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // the script must be executable
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "operator_test.yaml")
+}
+
+// applying is a script that applies a ConfigMap.
+const applying = `echo '{"apply": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db-'%s'"}}], "status": {"phase": "Ready"}}'
+`
+
+func TestAnIdempotentOperatorPassesWithACrashAtEveryWrite(t *testing.T) {
+	var out strings.Builder
+	err := Run(t.Context(), operatorIn(t, fmt.Sprintf(applying, "one")), Options{Crash: true, Out: &out})
+	var crashes int
+	if _, bad := fmt.Sscanf(out.String(), "ok    life (%d crashes)", &crashes); err != nil || bad != nil || crashes < 4 {
+		t.Errorf("got %v\n%s", err, &out)
+	}
+	if !strings.Contains(out.String(), "ok    one call\n") {
+		t.Errorf("got\n%s", &out)
+	}
+}
+
+func TestAnOperatorThatDoesItsWorkTwiceFailsWithCrashes(t *testing.T) {
+	file := operatorIn(t, fmt.Sprintf(applying, "$$")) // another name in each call
+	var out strings.Builder
+	if err := Run(t.Context(), file, Options{Out: &out}); err != nil {
+		t.Errorf("without crashes: %v\n%s", err, &out)
+	}
+	out.Reset()
+	err := Run(t.Context(), file, Options{Crash: true, Out: &out})
+	if err == nil || !strings.Contains(out.String(), "FAIL  life (operator_test.yaml:2)\n      crash after write ") ||
+		!strings.Contains(out.String(), "(PATCH /api/v1/namespaces/default/configmaps/db-") ||
+		!strings.Contains(out.String(), "v1/configmaps in default: at the end, there are 1 objects too many") {
+		t.Errorf("got %v\n%s", err, &out)
+	}
+}
+
+func TestStatesAreComparedWithoutTheirAccidentalParts(t *testing.T) {
+	object := func(name string, status any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name, "uid": "u", "resourceVersion": "7"}, "status": status}}
+	}
+	of := func(objects ...*unstructured.Unstructured) state {
+		s := state{"v1/pods": {}}
+		for _, o := range objects {
+			s["v1/pods"][o.GetName()] = essential(o)
+		}
+		return s
+	}
+	want := agreed(
+		of(object("a", map[string]any{"at": "2026-01-02T03:04:05Z", "key": "x1", "n": int64(1)}), object("b-1", "s")),
+		of(object("a", map[string]any{"at": "2026-01-02T03:04:06Z", "key": "x2", "n": int64(1)}), object("b-2", "s")))
+	for name, c := range map[string]struct {
+		got  state
+		want string
+	}{
+		"same":    {of(object("a", map[string]any{"at": "2027-01-02T03:04:06Z", "key": "x3", "n": int64(1)}), object("b-3", "s")), "[]"},
+		"value":   {of(object("a", map[string]any{"at": "2027-01-02T03:04:06Z", "key": "x3", "n": int64(2)}), object("b-3", "s")), "[v1/pods a.status.n is 2, not 1 as without a crash]"},
+		"missing": {of(object("b-3", "s")), "[v1/pods: there is no a at the end]"},
+		"extra":   {of(object("a", map[string]any{"at": "2027-01-02T03:04:06Z", "n": int64(1)}), object("b-3", "s"), object("b-4", "s")), "[v1/pods: at the end, there are 1 objects too many]"},
+		"key":     {of(object("a", map[string]any{"n": int64(1), "m": int64(1)}), object("b-3", "s")), `[v1/pods a.status.at is missing; without a crash, it is "…" v1/pods a.status.m is 1; without a crash, it is missing]`},
+	} {
+		if found := fmt.Sprint(want.differences(c.got)); found != c.want {
+			t.Errorf("%s: got %s", name, found)
+		}
 	}
 }

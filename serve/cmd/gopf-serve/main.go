@@ -33,7 +33,7 @@ const usage = `Usage:
   gopf serve --metacontroller [--allow-kinds PLURAL.GROUP,...] [--target-label-selector SELECTOR] [--workers N] [flags of run]
   gopf check OPERATOR.yaml
   gopf call HANDLER -f OBJECT.yaml [--was OLD.yaml] [--reason REASON] [--operator OPERATOR.yaml]
-  gopf test TESTS.yaml [--update]
+  gopf test TESTS.yaml [--update] [--crash]
   gopf schema
 `
 
@@ -217,8 +217,8 @@ func readYAML(file string) (map[string]any, error) {
 }
 
 func test(ctx context.Context, args []string, stdout io.Writer) error {
-	update := false
-	rest, err := options(args, nil, map[string]*bool{"--update": &update})
+	update, crash := false, false
+	rest, err := options(args, nil, map[string]*bool{"--update": &update, "--crash": &crash})
 	if err != nil {
 		return err
 	}
@@ -229,5 +229,5 @@ func test(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := flag.CommandLine.Parse(nil); err != nil {
 		return err
 	}
-	return tests.Run(ctx, rest[0], tests.Options{Update: update, Out: stdout})
+	return tests.Run(ctx, rest[0], tests.Options{Update: update, Crash: crash, Out: stdout})
 }

@@ -56,6 +56,7 @@ func reload(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		select {
 		case code := <-done:
 			end()
+			<-next
 			return code
 		case seen = <-next:
 		}
