@@ -27,7 +27,9 @@ import (
 //
 // A change takes one write if its handlers patch only the status, and if it needs no
 // finalizer. A crash never repeats a handler whose outcome was written. Clients that may
-// edit the objects but not their status cannot forge the state.
+// edit an object but not its status cannot forge state that is in the status. They can
+// forge state in annotations, which counts for objects without state in the status; a
+// policy against that is described in docs/trust.md.
 //
 // The kind must have a status subresource, and its schema must keep status.<key>. The
 // operator checks this at startup, and when the definition changes. It keeps the state of

@@ -93,6 +93,20 @@ func (s stocked) await(value string, n int) {
 	}
 }
 
+// settle waits until nothing has changed for some seconds. The operator writes its state to
+// an object after the children.
+func (s stocked) settle() {
+	s.t.Helper()
+	for before, _ := s.versions(); ; {
+		time.Sleep(5 * time.Second)
+		after, _ := s.versions()
+		if maps.Equal(before, after) {
+			return
+		}
+		before = after
+	}
+}
+
 // changed returns the names whose versions differ.
 func changed(before, after map[string]string) (names []string) {
 	for name := range maps.Keys(after) {
@@ -107,6 +121,7 @@ func changed(before, after map[string]string) (names []string) {
 // TestAPlanOfAllObjectsStoresNothingAndIsWhatTheOperatorThenDoes rehearses the upgrade of an
 // operator.
 func TestAPlanOfAllObjectsStoresNothingAndIsWhatTheOperatorThenDoes(t *testing.T) {
+	t.Parallel()
 	count := planObjects
 	if text := os.Getenv("GOPF_PLAN_OBJECTS"); text != "" {
 		var err error
@@ -132,6 +147,7 @@ func TestAPlanOfAllObjectsStoresNothingAndIsWhatTheOperatorThenDoes(t *testing.T
 	all.Wait()
 	first := run(t, planOperator(1), gopf.Namespaces(s.space))
 	s.await("v1", count)
+	s.settle()
 	first.Stop()
 
 	before, _ := s.versions()
@@ -165,6 +181,7 @@ func TestAPlanOfAllObjectsStoresNothingAndIsWhatTheOperatorThenDoes(t *testing.T
 
 	second := run(t, planOperator(2), gopf.Namespaces(s.space))
 	s.await("v2", (count+1)/2)
+	s.settle()
 	second.Stop()
 	done, _ := s.versions()
 	if did := changed(before, done); !slices.Equal(did, planned) {
