@@ -31,7 +31,7 @@ func (r *Reconciliation[T]) RequeueAfter(d time.Duration) {
 //	dbs.Reconcile("children", func(ctx context.Context, r *gopf.Reconciliation[*Database]) error {
 //		set := gopf.Want(r, statefulSet(r.Object))
 //		gopf.Want(r, service(r.Object), gopf.DependsOn(set))
-//		r.Patch.MergeStatus(map[string]any{"replicas": set.Live.Status.ReadyReplicas})
+//		r.Patch.MergeStatus(map[string]any{"replicas": set.Live().Status.ReadyReplicas})
 //		return nil
 //	}, gopf.Owns[*appsv1.StatefulSet](), gopf.Owns[*corev1.Service]())
 //

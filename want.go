@@ -18,9 +18,6 @@ import (
 
 // Child is a child that was declared with [Want].
 type Child[C any] struct {
-	// Live is the child as it is in the cluster. It is empty, but never nil, if the child
-	// does not exist.
-	Live C
 	// Exists reports whether the child exists.
 	Exists bool
 	// Ready reports whether the child is ready; see [ReadyWhen].
@@ -29,6 +26,28 @@ type Child[C any] struct {
 	Message string
 
 	wanted *handler.Wanted
+	body   func() *object.Body // of the live child; nil means that it does not exist, or is decoded
+	live   C
+}
+
+// Live returns the child as it is in the cluster. It is empty, but never nil, if the child
+// does not exist. The first call decodes it, and all calls return the same object. If the
+// child does not fit its type, Live is empty, the child is not applied, and the handler is
+// retried.
+func (c *Child[C]) Live() C {
+	body := c.body
+	if body == nil {
+		return c.live
+	}
+	c.body = nil
+	live, err := decodeChild[C](body())
+	if err != nil {
+		c.wanted.Problem = fmt.Errorf("%s does not fit its type: %w", c.wanted.Key, err)
+		c.Ready, c.Message = false, c.wanted.Problem.Error()
+		return c.live
+	}
+	c.live = live
+	return live
 }
 
 func (c *Child[C]) dependency(s *wantSpec) { s.DependsOn = append(s.DependsOn, c.wanted) }
@@ -69,7 +88,7 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 		r.req.Children.Mistake = errors.Join(r.req.Children.Mistake, errors.New("declare a child: it depends on a sub-handler"))
 	}
 	w := &spec.Wanted
-	c := &Child[C]{wanted: w, Live: empty(child)}
+	c := &Child[C]{wanted: w, live: empty(child)}
 	list := r.req.Children
 	if len(list.Wanted) == children.MaxEntries { // the number may come from the object
 		if !errors.Is(list.Mistake, errTooManyChildren) {
@@ -99,7 +118,7 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 		list.Mistake = errors.Join(list.Mistake, fmt.Errorf("declare %s: RollingUpdate(%q, %d) allows no change", w.Key, w.Rolling.Group, w.Rolling.Limit))
 	}
 	if ready := spec.ready; ready != nil {
-		if !spec.fits(any(c.Live)) {
+		if !spec.fits(any(c.live)) {
 			list.Mistake = errors.Join(list.Mistake, fmt.Errorf("declare %s: the function of ReadyWhen takes another type than %T", w.Key, child))
 			return c
 		}
@@ -143,18 +162,13 @@ func (r *Reconciliation[T]) describe(w *handler.Wanted, obj client.Object, initi
 }
 
 // look fills in the live state. body may be nil.
-func (c *Child[C]) look(body *object.Body, builtIn readiness.Verdict) {
+func (c *Child[C]) look(body func() *object.Body, builtIn readiness.Verdict) {
 	if body == nil {
 		c.Message = c.wanted.Key.String() + " does not exist"
 		return
 	}
-	live, err := decodeChild[C](body)
-	if err != nil {
-		c.Message = fmt.Sprintf("%s does not fit its type: %v", c.wanted.Key, err)
-		return
-	}
-	c.Live, c.Exists = live, true
-	c.Ready, _, c.Message = reconcile.Ready(c.wanted, builtIn, func() *object.Body { return body })
+	c.body, c.Exists = body, true
+	c.Ready, _, c.Message = reconcile.Ready(c.wanted, builtIn, body)
 }
 
 // asObject returns a child as an object.

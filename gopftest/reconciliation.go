@@ -65,12 +65,12 @@ func Reconciliation[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...Call
 	call.req.Handler.Reconcile = &handler.Reconcile{Owned: []handler.Owned{{
 		Of: kind.Matching(func(kind.Info) bool { return true }), Anywhere: true,
 	}}}
-	call.req.Children = &handler.Children{Find: func(k children.Key) (*object.Body, readiness.Verdict) {
+	call.req.Children = &handler.Children{Find: func(k children.Key) (body func() *object.Body, builtIn readiness.Verdict) {
 		child, err := runner.Live(context.Background(), k)
 		if err != nil || child == nil || child.Owner != call.req.Body.UID {
 			return nil, readiness.Verdict{}
 		}
-		return child.Body(), child.Readiness
+		return child.Body, child.Readiness
 	}}
 	arg, err := gopf.TestArguments[T]{}.Reconciliation(call.req)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestReconciliationShowsTheDeclaredChildrenAndWritesNone(t *testing.T) {
 		one := gopf.Want(r, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}})
 		gopf.Want(r, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "two"}}, gopf.DependsOn(one))
 		gopf.Want(r, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}})
-		if one.Exists || one.Ready || one.Live == nil {
+		if one.Exists || one.Ready || one.Live() == nil {
 			t.Errorf("the first child is %+v", one)
 		}
 		return nil

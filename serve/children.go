@@ -109,8 +109,8 @@ func (c *caller) fromTemplates(ctx context.Context, r *gopf.Reconciliation[objec
 		w := gopf.Want(r, &unstructured.Unstructured{Object: fields}, c.wantOptions(ctx, child, vars, wanted, r.Log)...)
 		wanted[child.spec.ID] = w
 		missing = missing || !w.Exists
-		known[child.spec.ID] = w.Live.Object
-		if w.Live.Object == nil {
+		known[child.spec.ID] = w.Live().Object
+		if w.Live().Object == nil {
 			known[child.spec.ID] = map[string]any{}
 		}
 	}

@@ -55,7 +55,7 @@ func children(ctx context.Context, r *gopf.Reconciliation[*Website]) error {
 	config := gopf.Want(r, pages(r.Object))
 	web := gopf.Want(r, deployment(r.Object), gopf.DependsOn(config))
 	gopf.Want(r, service(r.Object), gopf.DependsOn(web)) // clients see the website when it can respond
-	r.Patch.MergeStatus(map[string]any{"readyReplicas": web.Live.Status.ReadyReplicas})
+	r.Patch.MergeStatus(map[string]any{"readyReplicas": web.Live().Status.ReadyReplicas})
 	if !web.Ready {
 		r.SetCondition("Registered", false, "NotReady", web.Message)
 		return nil // the next change of the Deployment calls this function again

@@ -47,7 +47,7 @@ func children(ctx context.Context, r *gopf.Reconciliation[*Database]) error {
 	if db.Spec.BackupEnabled {
 		gopf.Want(r, backupJob(db), gopf.DependsOn(set))
 	}
-	switch readyReplicas := set.Live.Status.ReadyReplicas; {
+	switch readyReplicas := set.Live().Status.ReadyReplicas; {
 	case !set.Exists && db.Status.State != "":
 		r.Log.Warn(fmt.Sprintf("StatefulSet for %s missing, recreating", db.Name))
 	case set.Exists && readyReplicas != db.Spec.Replicas:

@@ -18,14 +18,14 @@ import (
 // report derives the status of a database from its StatefulSet. The operator writes it
 // after the children are applied, together with the condition Ready.
 func report(ctx context.Context, r *gopf.Reconciliation[*Database], set *gopf.Child[*appsv1.StatefulSet]) error {
-	db, readyReplicas := r.Object, set.Live.Status.ReadyReplicas
+	db, readyReplicas := r.Object, set.Live().Status.ReadyReplicas
 	s := DatabaseStatus{
 		State: stateOf(db, readyReplicas), Engine: db.Spec.Engine, Version: db.Spec.Version,
 		Endpoint: fmt.Sprintf("%s.%s.svc.cluster.local:%d", childName(db), db.Namespace, engines[db.Spec.Engine].port),
 		Replicas: db.Spec.Replicas, ReadyReplicas: readyReplicas, Backups: db.Spec.BackupEnabled || db.Status.Backups,
 	}
 	var err error
-	if s.PendingAction, err = pendingAction(ctx, r, set.Live); err != nil {
+	if s.PendingAction, err = pendingAction(ctx, r, set.Live()); err != nil {
 		return err
 	}
 	if r.Retry > 0 { // the children could not be applied after the last call

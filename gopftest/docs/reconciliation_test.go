@@ -41,7 +41,7 @@ func children(ctx context.Context, r *gopf.Reconciliation[*Website]) error {
 	service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
 	gopf.Want(r, service, gopf.DependsOn(web)) // created when the Deployment is ready
 
-	r.Patch.MergeStatus(map[string]any{"readyReplicas": web.Live.Status.ReadyReplicas})
+	r.Patch.MergeStatus(map[string]any{"readyReplicas": web.Live().Status.ReadyReplicas})
 	return nil // children that were not declared in this call are deleted
 }
 

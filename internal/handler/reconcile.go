@@ -68,8 +68,9 @@ type Rolling struct {
 
 // Children is the part of a [Request] that only reconcile handlers have.
 type Children struct {
-	// Find returns a live child. nil means that it does not exist.
-	Find   func(children.Key) (*object.Body, readiness.Verdict)
+	// Find returns a function that unpacks a live child, and the verdict of the built-in
+	// rules. nil means that the child does not exist.
+	Find   func(children.Key) (body func() *object.Body, builtIn readiness.Verdict)
 	Wanted []*Wanted
 	// Refer replaces the references of the handler. May be nil.
 	Refer func([]Reference)

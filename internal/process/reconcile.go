@@ -383,13 +383,14 @@ func (r *reconciling) owner() reconcile.Owner {
 	return reconcile.Owner{Info: r.Resource, Identity: r.body.Identity}
 }
 
-// find returns a live child, and whether it is ready by the built-in rules.
-func (r *reconciling) find(k children.Key) (*object.Body, readiness.Verdict) {
+// find returns a function that unpacks a live child, and whether the child is ready by the
+// built-in rules. Most handlers look at few of their children.
+func (r *reconciling) find(k children.Key) (body func() *object.Body, builtIn readiness.Verdict) {
 	c := r.Reconcile.Runner.Store.Find(k)
 	if c == nil || !c.BelongsTo(r.body.UID, r.body.Namespace) {
 		return nil, readiness.Verdict{}
 	}
-	return c.Body(), c.Readiness
+	return c.Body, c.Readiness
 }
 
 // refer replaces the references of the handler. An empty namespace means that of the
