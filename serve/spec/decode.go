@@ -212,8 +212,8 @@ func (d *decoder) pairs(n *yaml.Node) func(yield func(key, value *yaml.Node) boo
 	}
 }
 
-// place sets the position of a struct, except of the document itself, so that problems of an
-// item that is no map have a line.
+// place sets the position of a struct, except of the document itself. It gives a line to the
+// problems of an item that is no map.
 func (d *decoder) place(n *yaml.Node, v reflect.Value, path string) {
 	if p, ok := v.Addr().Interface().(interface{ setPos(Pos) }); ok && path != "" {
 		p.setPos(d.at(n))
