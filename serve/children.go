@@ -44,6 +44,7 @@ func (s *set) templates(h *handler) {
 			if c.object, err = env.Template(value); err != nil {
 				s.problem(c.spec.Template.Pos, "template of %q: %v", c.spec.ID, err)
 			}
+			s.identified(h.spec, c.spec, value)
 		}
 		if c.spec.ReadyWhen != "" {
 			if c.ready, err = self.Condition(c.spec.ReadyWhen); err != nil {
@@ -53,6 +54,8 @@ func (s *set) templates(h *handler) {
 		if c.spec.IncludeWhen != "" {
 			if c.include, err = env.Condition(c.spec.IncludeWhen); err != nil {
 				s.problem(c.spec.Pos, "includeWhen of %q: %v", c.spec.ID, err)
+			} else {
+				s.constant(c.spec.KeyPos(c.spec.Pos, "includeWhen"), fmt.Sprintf("includeWhen of %q", c.spec.ID), c.include)
 			}
 		}
 		h.children = append(h.children, c)

@@ -35,9 +35,9 @@ type Handlers struct{ set *set }
 // Open compiles the handlers of a file for [Handlers.Try]. Close ends their programs.
 func Open(files fs.FS, file string, opts ...Option) (*Handlers, error) {
 	parsed, problems := spec.Load(files, file)
-	s, err := build(parsed, problems, files, file, opts)
-	if err != nil {
-		return nil, err
+	s, problems := build(parsed, problems, files, file, opts)
+	if s == nil {
+		return nil, problems.Err()
 	}
 	return &Handlers{s}, nil
 }

@@ -56,11 +56,11 @@ func New(files fs.FS, file string, opts ...Option) (*gopf.Operator, error) {
 }
 
 func declare(op *gopf.Operator, parsed *spec.Operator, problems spec.Problems, files fs.FS, file string, opts []Option) error {
-	set, err := build(parsed, problems, files, file, opts)
-	if err != nil {
-		return err
+	set, problems := build(parsed, problems, files, file, opts)
+	if set == nil {
+		return problems.Err()
 	}
-	parsed.Settings.DecodeInto(&op.Settings, &problems)
+	decodeSettings(parsed.Settings, &op.Settings, &problems)
 	if err := problems.Err(); err != nil {
 		return err
 	}
@@ -68,23 +68,25 @@ func declare(op *gopf.Operator, parsed *spec.Operator, problems spec.Problems, f
 	return op.Err()
 }
 
-// Check returns all mistakes of the file, and of the programs and expressions in it.
+// Check returns all mistakes of the file, and of the programs and expressions in it. See
+// [Inspect] for warnings.
 func Check(files fs.FS, file string, opts ...Option) error {
+	return Inspect(files, file, opts...).Err()
+}
+
+// Inspect returns all mistakes that [Check] finds, and warnings: text that is probably not
+// meant, but with which the operator runs.
+func Inspect(files fs.FS, file string, opts ...Option) spec.Problems {
 	parsed, problems := spec.Load(files, file)
-	set, err := build(parsed, problems, files, file, opts)
-	if err != nil {
-		var found spec.Problems
-		if errors.As(err, &found) {
-			problems = found
-		}
-	} else {
+	set, problems := build(parsed, problems, files, file, opts)
+	if set != nil {
 		set.close()
 	}
 	op := gopf.New()
-	parsed.Settings.DecodeInto(&op.Settings, &problems)
+	decodeSettings(parsed.Settings, &op.Settings, &problems)
 	checkPrograms(parsed, &problems)
 	checkTypes(parsed, files, path.Dir(file), &problems)
-	return problems.Sorted().Err()
+	return problems.Sorted()
 }
 
 // set has the compiled handlers of a file.
@@ -130,19 +132,21 @@ type activity struct {
 // variables of expressions. children is for handlers with children only.
 var variables = []string{"object", "old", "diff", "reason", "event", "field", "retry", "review", "memo", "key"}
 
-// build compiles everything. It reports all mistakes.
-func build(parsed *spec.Operator, problems spec.Problems, files fs.FS, file string, opts []Option) (*set, error) {
+// build compiles everything, and adds to the problems. The set is nil after a mistake.
+func build(parsed *spec.Operator, problems spec.Problems, files fs.FS, file string, opts []Option) (*set, spec.Problems) {
 	o := options{dir: "."}
 	for _, opt := range opts {
 		opt(&o)
 	}
 	dir, err := filepath.Abs(filepath.Join(o.dir, filepath.FromSlash(path.Dir(file))))
 	if err != nil {
-		return nil, err
+		problems.Add(spec.Pos{File: file, Line: 1}, "%v", err)
+		return nil, problems
 	}
 	env, err := expr.NewEnv(variables)
 	if err != nil {
-		return nil, err
+		problems.Add(spec.Pos{File: file, Line: 1}, "%v", err)
+		return nil, problems
 	}
 	s := &set{spec: parsed, files: files, folder: path.Dir(file), dir: dir, env: env, problems: &problems, activities: map[string][]*activity{}}
 	for i := range parsed.Resources {
@@ -154,11 +158,11 @@ func build(parsed *spec.Operator, problems spec.Problems, files fs.FS, file stri
 			s.activities[name] = append(s.activities[name], &activity{a, s.caller(a.Pos, a.ID, &a.Call, env, false)})
 		}
 	}
-	if len(problems) > 0 {
+	if problems.Err() != nil {
 		s.close()
 		return nil, problems.Sorted()
 	}
-	return s, nil
+	return s, problems
 }
 
 func (s *set) problem(at spec.Pos, format string, args ...any) { s.problems.Add(at, format, args...) }
@@ -177,9 +181,18 @@ func (s *set) condition(w spec.Where) *expr.Expr {
 	}
 	x, err := s.env.Condition(w.CEL)
 	if err != nil {
-		s.problem(w.Pos, "where.cel: %v", err)
+		s.problem(w.KeyPos(w.Pos, "cel"), "where.cel: %v", err)
+		return nil
 	}
+	s.constant(w.KeyPos(w.Pos, "cel"), "where.cel", x)
 	return x
+}
+
+// constant warns about a condition that is the same for all objects.
+func (s *set) constant(at spec.Pos, what string, x *expr.Expr) {
+	if value, ok := x.Constant(); ok {
+		s.problems.Warn(at, "%s is %v for all objects; use a variable such as object in it, or remove it", what, value)
+	}
 }
 
 func (s *set) handler(h *spec.Handler) *handler {
@@ -192,6 +205,8 @@ func (s *set) handler(h *spec.Handler) *handler {
 		var err error
 		if out.cel, err = s.env.Condition(h.CEL); err != nil {
 			s.problem(h.Pos, "handler %q: %v", h.ID, err)
+		} else {
+			s.constant(h.KeyPos(h.Pos, "cel"), fmt.Sprintf("handler %q: cel", h.ID), out.cel)
 		}
 		if h.Message != "" {
 			if out.message, err = s.env.Text(h.Message); err != nil {

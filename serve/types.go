@@ -1,15 +1,18 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"sigs.k8s.io/yaml"
 
@@ -28,7 +31,7 @@ func checkTypes(op *spec.Operator, files fs.FS, folder string, problems *spec.Pr
 		}
 		schema, err := readSchema(files, path.Join(folder, r.Definition), r.Resource)
 		if err != "" {
-			problems.Add(r.Pos, "definition: %s", err)
+			problems.Add(r.KeyPos(r.Pos, "definition"), "definition: %s", err)
 			continue
 		}
 		if schema == nil {
@@ -45,6 +48,18 @@ func readSchema(files fs.FS, file, resource string) (*structuralschema.Structura
 	text, err := fs.ReadFile(files, file)
 	if err != nil {
 		return nil, "" // reported before
+	}
+	var is metav1.TypeMeta
+	if err := yaml.Unmarshal(text, &is); err != nil {
+		return nil, fmt.Sprintf("%s is not a manifest: %v", file, err)
+	}
+	switch {
+	case is.Kind == "":
+		return nil, file + " is not a manifest: it has no kind; name the file of a CustomResourceDefinition"
+	case is.Kind != "CustomResourceDefinition":
+		return nil, fmt.Sprintf("%s is a %s of %s; name the file of a CustomResourceDefinition", file, is.Kind, cmp.Or(is.APIVersion, "no API version"))
+	case is.APIVersion != apiextensionsv1.SchemeGroupVersion.String():
+		return nil, fmt.Sprintf("%s has the apiVersion %q; use %s", file, is.APIVersion, apiextensionsv1.SchemeGroupVersion)
 	}
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
@@ -73,7 +88,12 @@ func readSchema(files fs.FS, file, resource string) (*structuralschema.Structura
 		}
 		return s, ""
 	}
-	return nil, "it defines " + crd.Name + ", and not the resource " + resource
+	var versions []string
+	for _, v := range crd.Spec.Versions {
+		versions = append(versions, v.Name)
+	}
+	return nil, fmt.Sprintf("%s defines %s.%s with the versions [%s], and not the resource %s; name the file of its definition",
+		file, crd.Spec.Names.Plural, crd.Spec.Group, strings.Join(versions, ", "), resource)
 }
 
 func checkHandlerTypes(h *spec.Handler, schema *structuralschema.Structural, files fs.FS, folder string, problems *spec.Problems) {
@@ -111,7 +131,7 @@ func checkHandlerTypes(h *spec.Handler, schema *structuralschema.Structural, fil
 			check(at, what, err)
 		}
 	}
-	condition(h.Where.Pos, "where.cel", h.Where.CEL)
+	condition(h.Where.KeyPos(h.Where.Pos, "cel"), "where.cel", h.Where.CEL)
 	// The texts are those of build, so a mistake that both find is reported once.
 	if h.CEL != "" {
 		compile := env.Compile

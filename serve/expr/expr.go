@@ -109,6 +109,13 @@ func (x *Expr) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 	return b, nil
 }
 
+// Constant returns the value of a condition that depends on no variable. ok is false for other
+// conditions.
+func (x *Expr) Constant() (value, ok bool) {
+	value, err := x.Bool(context.Background(), nil)
+	return value, err == nil
+}
+
 // absent is the value of an optional without a value. Templates leave out its key.
 type absent struct{}
 

@@ -2,12 +2,15 @@ package spec
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -52,34 +55,65 @@ var (
 )
 
 func (c checker) operator(op *Operator) {
-	if op.APIVersion != APIVersion {
+	if op.APIVersion != APIVersion && !op.rejected("apiVersion") {
 		c.problems.Add(op.Pos, "apiVersion is %q, not %q", op.APIVersion, APIVersion)
 	}
-	if op.Kind != Kind {
+	if op.Kind != Kind && !op.rejected("kind") {
 		c.problems.Add(op.Pos, "kind is %q, not %q", op.Kind, Kind)
 	}
 	switch {
+	case op.rejected("metadata"), op.Metadata.rejected("name"):
 	case op.Metadata.Name == "":
 		c.problems.Add(op.Pos, "metadata.name is missing: it names the operator")
 	case !nameForm.MatchString(op.Metadata.Name):
 		c.problems.Add(op.Metadata.Pos, "metadata.name %q must consist of lower-case letters, digits, '-' and '.'", op.Metadata.Name)
 	}
-	if len(op.Resources) == 0 {
+	if len(op.Resources) == 0 && !op.rejected("resources") {
 		c.problems.Add(op.Pos, "resources are missing: the operator has nothing to serve")
 	}
-	if w := op.Webhook; w != nil && w.Service == "" {
-		c.problems.Add(w.Pos, "webhook.service is missing: it names the Service")
+	if w := op.Webhook; w != nil {
+		c.webhook(w)
 	}
 	for i := range op.Resources {
 		c.resource(&op.Resources[i])
 	}
+	c.repeated(op.Resources)
 	for _, list := range [][]Activity{op.Startup, op.Cleanup, op.Probes} {
 		ids := map[string]bool{}
 		for i := range list {
 			a := &list[i]
-			c.id(a.Pos, a.ID, ids)
-			c.call(a.Pos, a.ID, &a.Call)
-			c.limits(a.Pos, a.ID, a.Retries, a.OnError)
+			c.id(a.Pos, &a.keys, a.ID, ids)
+			c.call(a.Pos, &a.keys, a.ID, &a.Call)
+			c.limits(a.Pos, &a.keys, a.ID, a.Retries, a.OnError)
+			c.durations(a.Pos, &a.keys, a.ID, map[string]time.Duration{"timeout": a.Timeout, "callTimeout": a.CallTimeout, "backoff": orZero(a.Backoff)})
+		}
+	}
+}
+
+func (c checker) webhook(w *Webhook) {
+	if w.Service == "" && !w.rejected("service") {
+		c.problems.Add(w.Pos, "webhook.service is missing: it names the Service")
+	}
+	for _, port := range []struct {
+		key string
+		is  int
+	}{{"port", w.Port}, {"listen", w.Listen}} {
+		if port.is < 0 || port.is > 65535 {
+			c.problems.Add(w.KeyPos(w.Pos, port.key), "webhook.%s is %d; use a port from 1 to 65535", port.key, port.is)
+		}
+	}
+}
+
+// repeated finds resources that are declared twice with the same filter. With different
+// filters, that is meant.
+func (c checker) repeated(resources []Resource) {
+	for i := range resources {
+		r := &resources[i]
+		first := slices.IndexFunc(resources[:i], func(other Resource) bool {
+			return other.Resource == r.Resource && other.Where.equal(r.Where)
+		})
+		if first >= 0 && r.Resource != "" {
+			c.problems.Warn(r.KeyPos(r.Pos, "resource"), "resource %s is declared twice, first in line %d; put all its handlers there, or give both a different filter", r.Resource, resources[first].Line)
 		}
 	}
 }
@@ -87,6 +121,7 @@ func (c checker) operator(op *Operator) {
 func (c checker) resource(r *Resource) {
 	of, err := kind.Parse(r.Resource)
 	switch {
+	case r.rejected("resource"):
 	case r.Resource == "":
 		c.problems.Add(r.Pos, "resource is missing, such as example.com/v1/databases")
 	case err != nil:
@@ -95,22 +130,23 @@ func (c checker) resource(r *Resource) {
 		c.problems.Add(r.Pos, "resource %q does not name one resource; use GROUP/VERSION/PLURAL", r.Resource)
 	}
 	if r.Definition != "" {
-		c.file(r.Pos, "definition", r.Definition)
+		c.file(r.KeyPos(r.Pos, "definition"), "definition", r.Definition)
 	}
 	c.where(r.Where)
-	if len(r.Handlers) == 0 {
+	if len(r.Handlers) == 0 && !r.rejected("handlers") {
 		c.problems.Add(r.Pos, "resource %s has no handlers", r.Resource)
 	}
 	ids := map[string]bool{}
 	for i := range r.Handlers {
 		h := &r.Handlers[i]
-		c.id(h.Pos, h.ID, ids)
+		c.id(h.Pos, &h.keys, h.ID, ids)
 		c.handler(h)
 	}
 }
 
-func (c checker) id(at Pos, id string, seen map[string]bool) {
+func (c checker) id(at Pos, k *keys, id string, seen map[string]bool) {
 	switch {
+	case k.rejected("id"):
 	case id == "":
 		c.problems.Add(at, "id is missing")
 	case !idForm.MatchString(id):
@@ -129,39 +165,27 @@ func (c checker) file(at Pos, what, name string) {
 	}
 }
 
-func (c checker) where(w Where) {
-	for what, conditions := range map[string]map[string]any{"labels": w.Labels, "annotations": w.Annotations, "fields": w.Fields} {
-		for key, v := range conditions {
-			m, ok := v.(map[string]any)
-			if !ok {
-				continue
-			}
-			for word, value := range m {
-				_, isBool := value.(bool)
-				if len(m) != 1 || word != "not" && (word != "exists" || !isBool) {
-					c.problems.Add(w.Pos, "%s: the condition of %q must be a value, a list, null, {exists: true|false} or {not: …}", what, key)
-					break
-				}
-			}
-		}
-	}
-}
-
 // reasons are the words of "on".
 var reasons = []string{"create", "update", "delete", "resume", "event"}
 
 func (c checker) handler(h *Handler) {
 	c.where(h.Where)
 	family := h.Family()
-	if family == None {
+	switch {
+	case h.given("timer") && !h.rejected("timer") && h.Timer <= 0:
+		c.problems.Add(h.KeyPos(h.Pos, "timer"), "handler %q: timer is %s; use an interval of more than 0, such as 1h", h.ID, h.Timer)
+		family = None
+	case h.rejected("on", "field", "timer", "daemon", "validate", "mutate", "reconcile"): // reported before
+		family = None
+	case family == None:
 		c.problems.Add(h.Pos, "handler %q must have exactly one of on, timer, daemon, validate, mutate and reconcile", h.ID)
 	}
 	for _, reason := range h.On {
 		switch {
 		case !slices.Contains(reasons, reason):
-			c.problems.Add(h.Pos, "handler %q: on has %q; known are %s", h.ID, reason, strings.Join(reasons, ", "))
+			c.problems.Add(h.KeyPos(h.Pos, "on"), "handler %q: on has %q; known are %s", h.ID, reason, strings.Join(reasons, ", "))
 		case reason == "event" && len(h.On) > 1:
-			c.problems.Add(h.Pos, "handler %q: event cannot be combined with other reasons", h.ID)
+			c.problems.Add(h.KeyPos(h.Pos, "on"), "handler %q: event cannot be combined with other reasons", h.ID)
 		}
 	}
 	for _, rule := range []struct {
@@ -185,29 +209,35 @@ func (c checker) handler(h *Handler) {
 		{h.Message != "", "message", []Family{Validate}},
 	} {
 		if rule.used && family != None && !slices.Contains(rule.allowed, family) {
-			c.problems.Add(h.Pos, "handler %q: %s does not apply to this type of handler", h.ID, rule.key)
+			c.problems.Add(h.KeyPos(h.Pos, rule.key), "handler %q: %s does not apply to this type of handler", h.ID, rule.key)
 		}
 	}
-	if h.Timer < 0 || h.Idle < 0 || h.InitialDelay < 0 || h.Timeout < 0 || h.CallTimeout < 0 || h.Backoff != nil && *h.Backoff < 0 {
-		c.problems.Add(h.Pos, "handler %q: a duration is negative", h.ID)
+	c.durations(h.Pos, &h.keys, h.ID, map[string]time.Duration{
+		"idle": h.Idle, "initialDelay": h.InitialDelay, "timeout": h.Timeout, "callTimeout": h.CallTimeout, "backoff": orZero(h.Backoff),
+	})
+	if h.Field != "" {
+		c.path(h.KeyPos(h.Pos, "field"), fmt.Sprintf("handler %q: field", h.ID), h.Field)
 	}
 	for _, op := range h.Operations {
 		if !slices.Contains([]string{"CREATE", "UPDATE", "DELETE"}, op) {
-			c.problems.Add(h.Pos, "handler %q: operations has %q; known are CREATE, UPDATE and DELETE", h.ID, op)
+			c.problems.Add(h.KeyPos(h.Pos, "operations"), "handler %q: operations has %q; known are CREATE, UPDATE and DELETE", h.ID, op)
 		}
 	}
 	if family == Daemon && h.Way() != Exec && h.Way() != NoWay {
 		c.problems.Add(h.Pos, "handler %q: a daemon needs exec without keep", h.ID)
 	}
-	c.limits(h.Pos, h.ID, h.Retries, h.OnError)
+	c.limits(h.Pos, &h.keys, h.ID, h.Retries, h.OnError)
+	if h.rejected("children") {
+		return
+	}
 	if len(h.Children) > 0 {
 		if h.Way() != NoWay || len(h.Exec) > 0 || h.HTTP != nil {
 			c.problems.Add(h.Pos, "handler %q has children and a call; use one of them", h.ID)
 		}
 		c.children(h)
 	} else {
-		c.call(h.Pos, h.ID, &h.Call)
-		if h.Message != "" && h.CEL == "" {
+		c.call(h.Pos, &h.keys, h.ID, &h.Call)
+		if h.Message != "" && h.CEL == "" && !h.rejected("cel") {
 			c.problems.Add(h.Pos, "handler %q: message belongs to cel", h.ID)
 		}
 	}
@@ -216,17 +246,36 @@ func (c checker) handler(h *Handler) {
 	}
 }
 
-func (c checker) limits(at Pos, id string, retries *int, onError string) {
+func (c checker) limits(at Pos, k *keys, id string, retries *int, onError string) {
 	if retries != nil && *retries < 0 {
-		c.problems.Add(at, "handler %q: retries is negative", id)
+		c.problems.Add(k.KeyPos(at, "retries"), "handler %q: retries is negative: %d; leave it out for no limit", id, *retries)
 	}
 	if !slices.Contains([]string{"", "temporary", "permanent", "ignored"}, onError) {
-		c.problems.Add(at, "handler %q: onError is %q; known are temporary, permanent and ignored", id, onError)
+		c.problems.Add(k.KeyPos(at, "onError"), "handler %q: onError is %q; known are temporary, permanent and ignored", id, onError)
 	}
 }
 
+// durations finds negative durations.
+func (c checker) durations(at Pos, k *keys, id string, of map[string]time.Duration) {
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		if of[key] < 0 {
+			c.problems.Add(k.KeyPos(at, key), "handler %q: %s is negative: %s; use a longer duration, or leave it out for the default", id, key, of[key])
+		}
+	}
+}
+
+func orZero(d *time.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return *d
+}
+
 func (c checker) owns(h *Handler) {
-	if len(h.Reconcile.Owns) == 0 {
+	if every := h.Reconcile.Every; every < 0 {
+		c.problems.Add(h.Reconcile.KeyPos(h.Reconcile.Pos, "every"), "handler %q: reconcile.every is negative: %s; use a longer interval, or leave it out", h.ID, every)
+	}
+	if len(h.Reconcile.Owns) == 0 && !h.Reconcile.rejected("owns") {
 		c.problems.Add(h.Reconcile.Pos, "handler %q: reconcile.owns is missing: it names the resources of the children", h.ID)
 	}
 	for _, name := range h.Reconcile.Owns {
@@ -250,7 +299,7 @@ func (c checker) children(h *Handler) {
 				c.problems.Add(child.Pos, "child %q depends on %q, which is not declared before it", child.ID, on)
 			}
 		}
-		c.id(child.Pos, child.ID, ids)
+		c.id(child.Pos, &child.keys, child.ID, ids)
 		c.template(child.Pos, child.ID, child.Template)
 	}
 }
@@ -265,9 +314,12 @@ func (c checker) template(at Pos, id string, t Node) {
 	}
 }
 
-func (c checker) call(at Pos, id string, call *Call) {
+func (c checker) call(at Pos, k *keys, id string, call *Call) {
 	switch call.Way() {
 	case NoWay:
+		if k.rejected("exec", "http", "cel", "template") { // reported before
+			break
+		}
 		c.problems.Add(at, "handler %q must have exactly one of exec, http, cel and template", id)
 	case Exec, Kept:
 		c.exec(at, id, call)
@@ -279,12 +331,14 @@ func (c checker) call(at Pos, id string, call *Call) {
 	if w := call.Way(); w != Exec && w != Kept && w != NoWay {
 		for key, used := range map[string]bool{"keep": call.Keep, "processes": call.Processes != 0, "env": len(call.Env) > 0, "cluster": call.Cluster} {
 			if used {
-				c.problems.Add(at, "handler %q: %s belongs to exec", id, key)
+				c.problems.Add(k.KeyPos(at, key), "handler %q: %s belongs to exec", id, key)
 			}
 		}
 	}
-	if call.Processes < 0 || call.MaxOutput < 0 {
-		c.problems.Add(at, "handler %q: processes and maxOutput must not be negative", id)
+	for key, n := range map[string]int64{"processes": int64(call.Processes), "maxOutput": call.MaxOutput} {
+		if n < 0 {
+			c.problems.Add(k.KeyPos(at, key), "handler %q: %s is negative: %d; use a larger number, or leave it out for the default", id, key, n)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,11 +24,36 @@ type Node struct {
 // Present reports whether the file has the part.
 func (n Node) Present() bool { return n.node != nil }
 
+// At returns the position of a value in the part, by its keys. ok is false if the file does
+// not have it.
+func (n Node) At(keys ...string) (at Pos, ok bool) {
+	at, node := n.Pos, n.node
+	d := decoder{file: n.File, problems: &Problems{}} // doubled keys were reported before
+	for _, name := range keys {
+		if node != nil && node.Kind == yaml.AliasNode {
+			node = node.Alias
+		}
+		if node == nil || node.Kind != yaml.MappingNode {
+			return at, false
+		}
+		parent := node
+		node = nil
+		for key, value := range d.pairs(parent) {
+			if key.Value == name {
+				at, node = d.at(key), value
+				break
+			}
+		}
+	}
+	return at, node != nil
+}
+
 // DecodeInto decodes the part into the value that target points to. Unknown keys are
-// problems.
-func (n Node) DecodeInto(target any, problems *Problems) {
+// problems, and negative durations and numbers. signed names the values that may be
+// negative, such as "peering.priority".
+func (n Node) DecodeInto(target any, problems *Problems, signed ...string) {
 	if n.node != nil {
-		d := decoder{file: n.File, problems: problems}
+		d := decoder{file: n.File, problems: problems, unsigned: true, signed: signed}
 		d.decode(n.node, reflect.ValueOf(target).Elem(), "")
 	}
 }
@@ -62,6 +86,9 @@ type decoder struct {
 	file     string
 	problems *Problems
 	depth    int
+	merges   int
+	unsigned bool     // negative durations and numbers are problems
+	signed   []string // paths of exceptions
 }
 
 func (d *decoder) at(n *yaml.Node) Pos { return Pos{d.file, n.Line} }
@@ -74,76 +101,106 @@ var (
 	nodeType     = reflect.TypeFor[Node]()
 )
 
-// decode decodes a node into a value. path is for messages.
-func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
+// decode decodes a node into a value. path is for messages. It reports whether the node has
+// the right type; if not, the value is unchanged.
+func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) bool {
 	d.depth++
 	defer func() { d.depth-- }()
 	if d.depth > maxDepth {
 		d.problems.Add(d.at(n), "%s is nested too deeply", name(path))
-		return
+		return false
 	}
 	if n.Kind == yaml.AliasNode {
-		n = n.Alias
+		ok := d.decode(n.Alias, v, path)
+		d.place(n, v, path) // the line of the alias, not of the anchor
+		return ok
 	}
 	switch {
 	case v.Type() == nodeType:
 		v.Set(reflect.ValueOf(Node{Pos: d.at(n), Value: d.value(n), node: n}))
+		return true
 	case v.Type() == durationType:
-		d.duration(n, v, path)
+		return d.duration(n, v, path)
 	case n.Tag == "!!null" && v.Kind() != reflect.Interface: // the zero value
 		d.place(n, v, path)
-	default:
-		d.decodeKind(n, v, path)
+		return true
 	}
-}
-
-func (d *decoder) decodeKind(n *yaml.Node, v reflect.Value, path string) {
 	switch v.Kind() {
 	case reflect.Struct:
-		d.object(n, v, path)
+		return d.object(n, v, path)
 	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		d.decode(n, v.Elem(), path)
+		target := reflect.New(v.Type().Elem())
+		if !d.decode(n, target.Elem(), path) {
+			return false
+		}
+		v.Set(target)
+		return true
 	case reflect.Slice:
-		if n.Kind != yaml.SequenceNode {
-			d.wrong(n, path, "a list")
-			return
-		}
-		list := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
-		for i, item := range n.Content {
-			d.decode(item, list.Index(i), fmt.Sprintf("%s[%d]", path, i))
-		}
-		v.Set(list)
+		return d.list(n, v, path)
 	case reflect.Map:
-		if n.Kind != yaml.MappingNode {
-			d.wrong(n, path, "a map")
-			return
+		return d.entries(n, v, path)
+	}
+	return d.single(n, v, path)
+}
+
+// list decodes a list. It leaves out items of the wrong type: the check would report them
+// again.
+func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) bool {
+	if n.Kind != yaml.SequenceNode {
+		return d.wrong(n, path, "a list")
+	}
+	list := reflect.MakeSlice(v.Type(), 0, len(n.Content))
+	for i, item := range n.Content {
+		one := reflect.New(v.Type().Elem()).Elem()
+		if d.decode(item, one, fmt.Sprintf("%s[%d]", path, i)) {
+			list = reflect.Append(list, one)
 		}
-		m := reflect.MakeMap(v.Type())
-		for key, value := range d.pairs(n) {
-			one := reflect.New(v.Type().Elem()).Elem()
-			d.decode(value, one, join(path, key.Value))
+	}
+	if list.Len() == 0 && len(n.Content) > 0 {
+		return false
+	}
+	v.Set(list)
+	return true
+}
+
+func (d *decoder) entries(n *yaml.Node, v reflect.Value, path string) bool {
+	if n.Kind != yaml.MappingNode {
+		return d.wrong(n, path, "a map")
+	}
+	m := reflect.MakeMap(v.Type())
+	for key, value := range d.pairs(n) {
+		one := reflect.New(v.Type().Elem()).Elem()
+		if d.decode(value, one, join(path, key.Value)) {
 			m.SetMapIndex(reflect.ValueOf(key.Value), one)
 		}
-		v.Set(m)
+	}
+	v.Set(m)
+	return true
+}
+
+// single decodes a value that has no parts, or any value.
+func (d *decoder) single(n *yaml.Node, v reflect.Value, path string) bool {
+	switch v.Kind() {
 	case reflect.String:
 		if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
-			d.wrong(n, path, "a text; put it in quotes")
-			return
+			return d.wrong(n, path, "a text; put it in quotes")
 		}
 		v.SetString(n.Value)
 	case reflect.Bool:
-		if b, ok := d.value(n).(bool); ok {
-			v.SetBool(b)
-			return
+		b, ok := d.value(n).(bool)
+		if !ok {
+			return d.wrong(n, path, "true or false")
 		}
-		d.wrong(n, path, "true or false")
+		v.SetBool(b)
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		if i, ok := d.value(n).(int64); ok && !v.OverflowInt(i) {
-			v.SetInt(i)
-			return
+		i, ok := d.value(n).(int64)
+		if !ok || v.OverflowInt(i) {
+			return d.wrong(n, path, "a whole number")
 		}
-		d.wrong(n, path, "a whole number")
+		if i < 0 && d.unsigned && !slices.Contains(d.signed, path) {
+			return d.wrong(n, path, fmt.Sprintf("0 or more, not %d", i))
+		}
+		v.SetInt(i)
 	case reflect.Float64:
 		switch x := d.value(n).(type) {
 		case int64:
@@ -151,21 +208,27 @@ func (d *decoder) decodeKind(n *yaml.Node, v reflect.Value, path string) {
 		case float64:
 			v.SetFloat(x)
 		default:
-			d.wrong(n, path, "a number")
+			return d.wrong(n, path, "a number")
 		}
 	case reflect.Interface:
-		if value := d.value(n); value != nil && v.NumMethod() == 0 {
-			v.Set(reflect.ValueOf(value))
-		} else if v.NumMethod() > 0 {
+		if v.NumMethod() > 0 {
 			d.problems.Add(d.at(n), "%s cannot be set in a file; set it in Go", name(path))
+			return false
+		}
+		if value := d.value(n); value != nil {
+			v.Set(reflect.ValueOf(value))
 		}
 	default:
 		d.problems.Add(d.at(n), "%s cannot be set in a file; set it in Go", name(path))
+		return false
 	}
+	return true
 }
 
-func (d *decoder) wrong(n *yaml.Node, path, expected string) {
+// wrong reports a value of the wrong type. It returns false.
+func (d *decoder) wrong(n *yaml.Node, path, expected string) bool {
 	d.problems.Add(d.at(n), "%s must be %s", name(path), expected)
+	return false
 }
 
 func name(path string) string {
@@ -182,34 +245,20 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-func (d *decoder) duration(n *yaml.Node, v reflect.Value, path string) {
+func (d *decoder) duration(n *yaml.Node, v reflect.Value, path string) bool {
 	parsed, err := time.ParseDuration(n.Value)
 	switch {
 	case n.Tag == "!!null":
 	case n.Kind == yaml.ScalarNode && n.Value == "0":
 		v.SetInt(0)
 	case n.Kind != yaml.ScalarNode || err != nil:
-		d.wrong(n, path, "a duration with a unit, such as 10s or 1h30m")
+		return d.wrong(n, path, "a duration with a unit, such as 10s or 1h30m")
+	case parsed < 0 && d.unsigned:
+		return d.wrong(n, path, fmt.Sprintf("0 or more, not %s", n.Value))
 	default:
 		v.SetInt(int64(parsed))
 	}
-}
-
-// pairs yields the keys and values of a map. Doubled keys are problems.
-func (d *decoder) pairs(n *yaml.Node) func(yield func(key, value *yaml.Node) bool) {
-	return func(yield func(key, value *yaml.Node) bool) {
-		seen := map[string]bool{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i]
-			if seen[key.Value] {
-				d.problems.Add(d.at(key), "the key %q is given twice", key.Value)
-			}
-			seen[key.Value] = true
-			if !yield(key, n.Content[i+1]) {
-				return
-			}
-		}
-	}
+	return true
 }
 
 // place sets the position of a struct, except of the document itself. It gives a line to the
@@ -220,15 +269,15 @@ func (d *decoder) place(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-func (d *decoder) object(n *yaml.Node, v reflect.Value, path string) {
+func (d *decoder) object(n *yaml.Node, v reflect.Value, path string) bool {
 	if n.Kind != yaml.MappingNode {
 		d.place(n, v, path)
-		d.wrong(n, path, "a map")
-		return
+		return d.wrong(n, path, "a map")
 	}
 	if p, ok := v.Addr().Interface().(interface{ setPos(Pos) }); ok {
 		p.setPos(d.at(n))
 	}
+	known, _ := v.Addr().Interface().(interface{ keysOf() *keys })
 	fields := fieldsOf(v.Type())
 	for key, value := range d.pairs(n) {
 		index, ok := fields[key.Value]
@@ -237,10 +286,38 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string) {
 			if path != "" {
 				where = " in " + path
 			}
-			d.problems.Add(d.at(key), "unknown key %q%s%s", key.Value, where, suggest.DidYouMean(key.Value, slices.Sorted(maps.Keys(fields)), "%q"))
+			names := slices.Sorted(maps.Keys(fields))
+			d.problems.Add(d.at(key), "unknown key %q%s%s", key.Value, where, suggest.DidYouMean(key.Value, names, "%q"))
+			if known != nil {
+				known.keysOf().reject(suggest.Closest(key.Value, names))
+			}
 			continue
 		}
-		d.decode(value, v.FieldByIndex(index), join(path, key.Value))
+		ok = d.decode(value, v.FieldByIndex(index), join(path, key.Value))
+		if known != nil {
+			d.note(known.keysOf(), key, value, ok)
+		}
+	}
+	return true
+}
+
+// note notes the lines of a key and of the entries of its map, and whether its value has the
+// wrong type.
+func (d *decoder) note(k *keys, key, value *yaml.Node, ok bool) {
+	if !ok {
+		k.reject(key.Value)
+	}
+	if value.Kind == yaml.AliasNode {
+		value = value.Alias
+	}
+	if value.Tag == "!!null" {
+		return
+	}
+	k.add(key.Value, d.at(key))
+	if value.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(value.Content); i += 2 {
+			k.add(join(key.Value, value.Content[i].Value), d.at(value.Content[i]))
+		}
 	}
 }
 
@@ -276,57 +353,4 @@ func lowerInitial(name string) string {
 		n--
 	}
 	return strings.ToLower(name[:n]) + name[n:]
-}
-
-// value returns the node as decoded JSON. Integers are int64.
-func (d *decoder) value(n *yaml.Node) any {
-	d.depth++
-	defer func() { d.depth-- }()
-	if d.depth > maxDepth {
-		d.problems.Add(d.at(n), "the value is nested too deeply")
-		return nil
-	}
-	switch n.Kind {
-	case yaml.AliasNode:
-		return d.value(n.Alias)
-	case yaml.MappingNode:
-		m := map[string]any{}
-		for key, value := range d.pairs(n) {
-			m[key.Value] = d.value(value)
-		}
-		return m
-	case yaml.SequenceNode:
-		list := make([]any, len(n.Content))
-		for i, item := range n.Content {
-			list[i] = d.value(item)
-		}
-		return list
-	}
-	switch n.Tag {
-	case "!!null":
-		return nil
-	case "!!bool", "!!int", "!!float":
-		return d.scalar(n)
-	}
-	return n.Value
-}
-
-func (d *decoder) scalar(n *yaml.Node) any {
-	var v any
-	if err := n.Decode(&v); err != nil {
-		d.problems.Add(d.at(n), "%v", err)
-		return nil
-	}
-	switch x := v.(type) {
-	case int:
-		return int64(x)
-	case uint64:
-		return float64(x)
-	case float64:
-		if math.IsInf(x, 0) || math.IsNaN(x) {
-			d.problems.Add(d.at(n), "JSON has no number %s", n.Value)
-			return nil
-		}
-	}
-	return v
 }

@@ -14,7 +14,8 @@ const (
 
 // Operator is the file.
 type Operator struct {
-	Pos `json:"-"`
+	Pos  `json:"-"`
+	keys `json:"-"`
 
 	APIVersion string     `json:"apiVersion" doc:"gopf.dev/v1"`
 	Kind       string     `json:"kind" doc:"Operator"`
@@ -29,7 +30,8 @@ type Operator struct {
 
 // Webhook is the server for admission requests in a cluster.
 type Webhook struct {
-	Pos `json:"-"`
+	Pos  `json:"-"`
+	keys `json:"-"`
 
 	Service   string `json:"service" doc:"name of the Service"`
 	Namespace string `json:"namespace" doc:"namespace of the Service. Default: that of the operator"`
@@ -40,14 +42,16 @@ type Webhook struct {
 
 // Metadata names the operator.
 type Metadata struct {
-	Pos `json:"-"`
+	Pos  `json:"-"`
+	keys `json:"-"`
 
 	Name string `json:"name" doc:"name of the operator. A domain name is its identity in the cluster; other names get the suffix .gopf.dev"`
 }
 
 // Resource is a resource with its handlers.
 type Resource struct {
-	Pos `json:"-"`
+	Pos  `json:"-"`
+	keys `json:"-"`
 
 	Resource   string    `json:"resource" doc:"GROUP/VERSION/PLURAL, or VERSION/PLURAL in the core group"`
 	Definition string    `json:"definition" doc:"file with the custom resource definition; --install applies it, and check uses its schema"`
@@ -59,7 +63,8 @@ type Resource struct {
 // annotations and fields is the expected value, a list of alternatives, null for no value,
 // or a map with exists or not.
 type Where struct {
-	Pos `json:"-"`
+	Pos  `json:"-"`
+	keys `json:"-"`
 
 	Labels      map[string]any `json:"labels" doc:"expected labels"`
 	Annotations map[string]any `json:"annotations" doc:"expected annotations"`
@@ -108,6 +113,7 @@ type Secret struct {
 // Handler is a handler of a resource.
 type Handler struct {
 	Pos  `json:"-"`
+	keys `json:"-"`
 	Call `json:",inline"`
 
 	ID    string   `json:"id" doc:"id of the handler; it is stored on objects"`
@@ -139,7 +145,8 @@ type Handler struct {
 
 // Reconcile makes a handler level-triggered.
 type Reconcile struct {
-	Pos `json:"-"`
+	Pos  `json:"-"`
+	keys `json:"-"`
 
 	Owns         []string      `json:"owns" doc:"resources of the children, such as apps/v1/deployments"`
 	Every        time.Duration `json:"every" doc:"call at least that often. Default: only after changes"`
@@ -148,7 +155,8 @@ type Reconcile struct {
 
 // Child is a child by a template.
 type Child struct {
-	Pos `json:"-"`
+	Pos  `json:"-"`
+	keys `json:"-"`
 
 	ID          string   `json:"id" doc:"name of the child in expressions"`
 	Template    Node     `json:"template" doc:"a map with ${…} expressions, or the file of one"`
@@ -164,6 +172,7 @@ type Child struct {
 // Activity is a handler of the operator itself.
 type Activity struct {
 	Pos  `json:"-"`
+	keys `json:"-"`
 	Call `json:",inline"`
 
 	ID      string         `json:"id" doc:"id of the handler"`

@@ -130,19 +130,19 @@ func check(args []string, stdout io.Writer) error {
 		return fmt.Errorf("%w: name one file", errUsage)
 	}
 	dir, base := split(args[0])
-	err := serve.Check(os.DirFS(dir), base, serve.Dir(dir))
-	var problems spec.Problems
-	if errors.As(err, &problems) {
-		for _, p := range problems {
-			p.Pos.File = filepath.Join(dir, p.Pos.File)
-			fmt.Fprintln(stdout, p.Error())
+	mistakes := 0
+	for _, p := range serve.Inspect(os.DirFS(dir), base, serve.Dir(dir)) {
+		p.Pos.File = filepath.Join(dir, p.Pos.File)
+		fmt.Fprintln(stdout, p.Error())
+		if !p.Warning {
+			mistakes++
 		}
-		return fmt.Errorf("%s has %d problems", args[0], len(problems))
 	}
-	if err == nil {
-		fmt.Fprintf(stdout, "%s is correct.\n", args[0])
+	if mistakes > 0 {
+		return fmt.Errorf("%s has %d problems", args[0], mistakes)
 	}
-	return err
+	fmt.Fprintf(stdout, "%s is correct.\n", args[0])
+	return nil
 }
 
 // options are the flags of a command: "--name value", "--name=value" or "-f value".

@@ -26,6 +26,19 @@ func TestCheckPrintsAllProblems(t *testing.T) {
 	}
 }
 
+func TestCheckPrintsWarningsOfACorrectFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "operator.yaml")
+	text := "apiVersion: gopf.dev/v1\nkind: Operator\nmetadata: {name: x}\nresources:\n  - {resource: example.com/v1/things, where: {cel: 'false'}, handlers: [{id: h, on: [create], cel: 'null'}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	err := run(t.Context(), []string{"check", file}, &out, &out)
+	if err != nil || !strings.HasPrefix(out.String(), file+":5: warning: where.cel is false") || !strings.HasSuffix(out.String(), "is correct.\n") {
+		t.Errorf("got %v, %s", err, &out)
+	}
+}
+
 func TestCallPrintsTheOutput(t *testing.T) {
 	var out, log strings.Builder
 	err := run(t.Context(), []string{"call", "provision", "-f", sample + "db.yaml", "--operator=" + sample + "operator.yaml"}, &out, &log)

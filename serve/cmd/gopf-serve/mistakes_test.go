@@ -36,14 +36,19 @@ func TestCheckFindsEachSeededMistakeWithItsLine(t *testing.T) {
 			}
 		}
 	}
-	seen := map[string]bool{}
+	seen, lines := map[string]bool{}, map[string]int{}
 	for line := range strings.Lines(out.String()) {
 		if seen[line] {
 			t.Errorf("reported twice: %s", line)
 		}
 		seen[line] = true
+		name, rest, _ := strings.Cut(line, ":")
+		number, _, _ := strings.Cut(rest, ":")
+		if lines[name+":"+number]++; lines[name+":"+number] > 1 {
+			t.Errorf("one mistake is two problems: %s", line)
+		}
 	}
-	if seeded < 30 {
+	if seeded < 50 {
 		t.Errorf("only %d mistakes are seeded", seeded)
 	}
 	if t.Failed() {
