@@ -111,6 +111,7 @@ func (e *endpoint) tlsConfig(clients []byte) (*tls.Config, error) {
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
 	config.ClientAuth = cmp.Or(e.ClientAuth, config.ClientAuth)
+	config.VerifyPeerCertificate = short(config.VerifyPeerCertificate)
 	if len(clients) == 0 {
 		return config, nil
 	}
@@ -123,6 +124,29 @@ func (e *endpoint) tlsConfig(clients []byte) (*tls.Config, error) {
 		return nil, errors.New("the CAs of clients are not in PEM format")
 	}
 	return config, nil
+}
+
+// maxChain limits the bytes of a client's certificates. Those of API servers have about two
+// thousand. A connection keeps them decoded, which takes about ten times as much memory, and
+// they may be unverified.
+const maxChain = 32 << 10
+
+// short returns a check of client certificates that refuses long chains, and calls the
+// user's check for others. next may be nil.
+func short(next func([][]byte, [][]*x509.Certificate) error) func([][]byte, [][]*x509.Certificate) error {
+	return func(raw [][]byte, verified [][]*x509.Certificate) error {
+		size := 0
+		for _, cert := range raw {
+			size += len(cert)
+		}
+		switch {
+		case size > maxChain:
+			return fmt.Errorf("the certificates of the client have %d bytes, more than %d", size, maxChain)
+		case next != nil:
+			return next(raw, verified)
+		}
+		return nil
+	}
 }
 
 // clientCAs returns all CAs of client certificates, in PEM. The result is empty if there

@@ -167,3 +167,33 @@ func TestTheOwnTLSConfigurationIsTheBase(t *testing.T) {
 		})
 	}
 }
+
+func TestLongChainsOfClientCertificatesAreRefused(t *testing.T) {
+	checked := 0
+	server := Local{Addr: "127.0.0.1", ClientAuth: tls.RequireAnyClientCert, TLS: &tls.Config{VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error {
+		checked++ // connections are made one after the other
+		return nil
+	}}}
+	id := newIdentity(t, "127.0.0.1")
+	pair, err := id.pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.TLS.Certificates = []tls.Certificate{*pair}
+	server.CA, server.ClientCA = id.cert, id.cert
+	announced := <-run(t, server, echo)
+	for n, want := range map[int]string{1: "nobody", 20: "nobody", 200: "refused"} {
+		chain := *pair
+		for len(chain.Certificate) < n {
+			chain.Certificate = append(chain.Certificate, pair.Certificate[0])
+		}
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			if got := shown(announced, &chain, version); got != want {
+				t.Errorf("a chain of %d certificates with version %x: got %s, want %s", n, version, got, want)
+			}
+		}
+	}
+	if checked != 4 {
+		t.Errorf("the check of the user was called %d times", checked)
+	}
+}

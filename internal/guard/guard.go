@@ -15,11 +15,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/loglimit"
 )
 
@@ -30,6 +33,9 @@ const (
 	allowedFor = time.Minute
 	refusedFor = 10 * time.Second
 	maxEntries = 256
+
+	ofPeer       = 8           // requests of one address that are in review, wait for it, or were just refused
+	afterRefusal = time.Second // for which a request with an unknown token is counted, and its response is delayed
 )
 
 // Guard decides about requests to endpoints. It is safe for concurrent use.
@@ -39,6 +45,9 @@ type Guard struct {
 	verdicts *cache
 	log      *slog.Logger
 	failures loglimit.Limiter
+
+	mu    sync.Mutex
+	peers map[string]int // the requests of each address that count; see ofPeer
 }
 
 // New returns a guard that responds with 503 until [Guard.Use] is called. A nil logger
@@ -47,7 +56,7 @@ func New(log *slog.Logger) *Guard {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Guard{slots: make(chan struct{}, atOnce), verdicts: newCache(maxEntries), log: log}
+	return &Guard{slots: make(chan struct{}, atOnce), verdicts: newCache(maxEntries), log: log, peers: map[string]int{}}
 }
 
 // Use sets the client of the API server that reviews requests. The client must not retry
@@ -62,7 +71,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 			refuse(w, http.StatusUnauthorized, "a bearer token is missing; send the header 'Authorization: Bearer TOKEN'")
 			return
 		}
-		switch g.judge(req.Context(), token, req.URL.Path) {
+		switch g.judge(req.Context(), peerOf(req), token, req.URL.Path) {
 		case allowed:
 			next.ServeHTTP(w, req)
 		case unknown:
@@ -75,8 +84,9 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 	})
 }
 
-// judge returns the verdict about a request.
-func (g *Guard) judge(ctx context.Context, token, path string) verdict {
+// judge returns the verdict about a request. A client that sends unknown tokens cannot block
+// the reviews of clients with other addresses, and causes few reviews per second.
+func (g *Guard) judge(ctx context.Context, peer, token, path string) verdict {
 	key := keyOf(token, path)
 	if v, ok := g.verdicts.get(key, time.Now()); ok {
 		return v
@@ -85,6 +95,46 @@ func (g *Guard) judge(ctx context.Context, token, path string) verdict {
 	if api == nil {
 		return unclear
 	}
+	if !g.enter(peer) {
+		return unclear
+	}
+	defer g.leave(peer)
+	v := g.decide(ctx, *api, key, token, path)
+	if v == unknown {
+		_ = backoff.Sleep(ctx, afterRefusal) // the client may be gone
+	}
+	return v
+}
+
+// enter counts a request of an address. It returns false if there are too many.
+func (g *Guard) enter(peer string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.peers[peer] >= ofPeer {
+		return false
+	}
+	g.peers[peer]++
+	return true
+}
+
+func (g *Guard) leave(peer string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.peers[peer]--; g.peers[peer] == 0 {
+		delete(g.peers, peer)
+	}
+}
+
+// peerOf returns the address of the client, without the port.
+func peerOf(req *http.Request) string {
+	if host, _, err := net.SplitHostPort(req.RemoteAddr); err == nil {
+		return host
+	}
+	return req.RemoteAddr
+}
+
+// decide asks the API server about a request.
+func (g *Guard) decide(ctx context.Context, api API, key [sha256.Size]byte, token, path string) verdict {
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
 	defer cancel()
 	select {
@@ -96,7 +146,7 @@ func (g *Guard) judge(ctx context.Context, token, path string) verdict {
 	if v, ok := g.verdicts.get(key, time.Now()); ok { // decided during the wait
 		return v
 	}
-	v, err := review(ctx, *api, token, path)
+	v, err := review(ctx, api, token, path)
 	if err != nil {
 		if ctx.Err() != context.Canceled { // otherwise the client is gone
 			g.complain(ctx, strings.ReplaceAll(err.Error(), token, "TOKEN"))

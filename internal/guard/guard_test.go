@@ -194,14 +194,14 @@ func TestVerdictsAreKeptForAShortTime(t *testing.T) {
 		}
 		is("Bearer good-secret", 200, 2)
 		is("Bearer bad-secret", 401, 3)
-		time.Sleep(refusedFor - time.Second)
+		time.Sleep(refusedFor - afterRefusal - time.Second)
 		is("Bearer good-secret", 200, 3)
 		is("Bearer bad-secret", 401, 3)
 		time.Sleep(time.Second)
 		is("Bearer good-secret", 200, 3)
 		is("Bearer bad-secret", 401, 4)
 		api.may = nil
-		time.Sleep(allowedFor - refusedFor - time.Second)
+		time.Sleep(allowedFor - refusedFor - afterRefusal - time.Second)
 		is("Bearer good-secret", 200, 4)
 		time.Sleep(time.Second)
 		is("Bearer good-secret", 403, 6)
@@ -218,22 +218,22 @@ func TestReviewsAreLimited(t *testing.T) {
 		api.slow = time.Second
 		g := New(nil)
 		g.Use(api)
-		codes := map[int]int{}
+		verdicts := map[verdict]int{}
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		for i := range 50 {
 			all.Go(func() {
-				w := get(g, "/metrics", fmt.Sprintf("Bearer bad-%d", i))
+				v := g.judge(t.Context(), fmt.Sprint("10.0.0.", i), fmt.Sprintf("bad-%d", i), "/metrics")
 				mu.Lock()
 				defer mu.Unlock()
-				codes[w.Code]++
+				verdicts[v]++
 			})
 		}
 		all.Wait()
 		// In each of the first four seconds, all slots finish one review. After five seconds,
 		// the rest is refused.
-		if api.peak != atOnce || codes[503] == 0 || codes[401] < 4*atOnce || codes[401]+codes[503] != 50 {
-			t.Errorf("%d at once, %v", api.peak, codes)
+		if api.peak != atOnce || verdicts[unclear] == 0 || verdicts[unknown] < 4*atOnce || verdicts[unknown]+verdicts[unclear] != 50 {
+			t.Errorf("%d at once, %v", api.peak, verdicts)
 		}
 	})
 }

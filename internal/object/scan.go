@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"gopf.dev/gopf/internal/jsonvalue"
 )
@@ -55,7 +56,11 @@ func scan(raw []byte) (id Identity, found parts, managed span, err error) {
 		*into = span{end - len(value), end}
 		return err
 	}
+	var seen names
 	err = r.Each(func(name []byte) error {
+		if err := seen.add(name, topNames); err != nil {
+			return err
+		}
 		switch string(name) {
 		case "apiVersion":
 			return readString(r, &id.APIVersion)
@@ -97,7 +102,11 @@ func find(raw []byte, name string) (value []byte, ok bool) {
 }
 
 func scanMetadata(r *jsonvalue.Reader, raw []byte, id *Identity, managed *span) error {
+	var seen names
 	return r.Each(func(name []byte) error {
+		if err := seen.add(name, metadataNames); err != nil {
+			return err
+		}
 		switch string(name) {
 		case "namespace":
 			return readString(r, &id.Namespace)
@@ -125,6 +134,33 @@ func scanMetadata(r *jsonvalue.Reader, raw []byte, id *Identity, managed *span) 
 		}
 		return r.SkipValue()
 	})
+}
+
+// Names that may occur only once: those that the operator itself reads, and those that it
+// compares. Of duplicate names, some readers would use the last value, and others would merge
+// all values. API servers send no duplicates, but any client can send a review. A check of
+// all names would take more memory than the object.
+var (
+	topNames      = []string{"apiVersion", "kind", "metadata", "spec", "status", "data"}
+	metadataNames = []string{"name", "namespace", "uid", "resourceVersion", "generation", "deletionTimestamp", "managedFields", "labels", "annotations", "finalizers", "ownerReferences"}
+)
+
+// names is the set of names that have occurred, as bits.
+type names uint16
+
+// add adds a name. It fails if the name may occur only once and has occurred before.
+func (n *names) add(name []byte, once []string) error {
+	for i, one := range once {
+		if string(name) != one { // does not allocate
+			continue
+		}
+		if *n&(1<<i) != 0 {
+			return fmt.Errorf("the field %q occurs twice", one)
+		}
+		*n |= 1 << i
+		return nil
+	}
+	return nil
 }
 
 func readString(r *jsonvalue.Reader, into *string) error {
