@@ -44,7 +44,7 @@ help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: ## Run an operator on an in-memory Kubernetes API and show an object handled (REAL=1: a real API, ONCE=1: and end)
-	@echo "Building the operator examples/01-minimal. The first build compiles its dependencies, which takes about half a minute."
+	@echo "Building the operator examples/01-minimal. The first build compiles its dependencies, which takes about a minute."
 	@sh hack/progress $(BUILD) -v -ldflags "-s -w" -o bin/ ./internal/dev/demo ./examples/01-minimal
 	@REAL="$(REAL)" ONCE="$(ONCE)" bin/demo
 

@@ -30,9 +30,9 @@ func Load(files fs.FS, file string) (*Operator, Problems) {
 	}
 	Decode(file, text, op, &problems)
 	more := yaml.NewDecoder(bytes.NewReader(text))
-	var doc yaml.Node
-	if more.Decode(&doc) == nil && more.Decode(&doc) == nil && len(doc.Content) > 0 {
-		problems.Add(Pos{file, doc.Content[0].Line}, "the file has a second document; only one operator may be in a file")
+	var first, second yaml.Node
+	if more.Decode(&first) == nil && more.Decode(&second) == nil && len(second.Content) > 0 {
+		problems.Add(Pos{file, second.Content[0].Line}, "the file has a second document; only one operator may be in a file")
 	}
 	c := checker{files: files, dir: path.Dir(file), problems: &problems}
 	if op.Line > 0 {

@@ -106,12 +106,20 @@ func (r *runner) life(ctx context.Context, op *spec.Operator, at gopftest.Crash,
 func settled(ctx context.Context, read func() state) state {
 	last, since := read(), time.Now()
 	for deadline := time.Now().Add(calming); time.Since(since) < calm && time.Now().Before(deadline) && ctx.Err() == nil; {
-		time.Sleep(calm / 10)
+		pause(ctx)
 		if now := read(); !equal(any(last.plain()), any(now.plain())) {
 			last, since = now, time.Now()
 		}
 	}
 	return last
+}
+
+// pause waits between two reads of the state, or until the context ends.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(calm / 10):
+	}
 }
 
 // reached waits until the state is as expected and stays so, and returns the differences
@@ -125,7 +133,7 @@ func reached(ctx context.Context, want expected, read func() state) (found []str
 			}
 			since = time.Now()
 		}
-		time.Sleep(calm / 10)
+		pause(ctx)
 	}
 	return found
 }

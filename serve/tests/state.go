@@ -183,9 +183,9 @@ func differ(want, got any, at string) []string {
 	for _, key := range slices.Sorted(maps.Keys(merged(x, y))) {
 		value, wanted := x[key]
 		have, exists := y[key]
-		_, any := value.(unlike)
+		_, varies := value.(unlike)
 		switch {
-		case any:
+		case varies:
 		case !wanted:
 			found = append(found, fmt.Sprintf("%s.%s is %s; without a crash, it is missing", at, key, short(have)))
 		case !exists:
