@@ -3,7 +3,8 @@ package children
 import (
 	"slices"
 	"time"
-	"unicode/utf8"
+
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // Condition is a status condition of an object.
@@ -19,17 +20,7 @@ const longestMessage = 32 << 10
 
 // CutMessage returns a text as the message of a condition. Messages may quote the object or
 // its children, which other clients write.
-func CutMessage(text string) string {
-	const ellipsis = "…"
-	if len(text) <= longestMessage {
-		return text
-	}
-	end := longestMessage - len(ellipsis)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + ellipsis
-}
+func CutMessage(text string) string { return terminal.Cut(text, longestMessage) }
 
 // SetCondition sets a condition in an object, given as decoded JSON. The transition time
 // changes only if the status does. An equal condition stays as it is. A long message is cut.

@@ -1,6 +1,6 @@
-// Package terminal makes texts of objects safe to print. Clients of the cluster choose
-// these texts. Without escapes, they could send commands to the terminal of the reader, or
-// forge lines of the output.
+// Package terminal makes texts of objects safe to print: it escapes and cuts them. Clients of
+// the cluster choose these texts. Without escapes, they could send commands to the terminal
+// of the reader, or forge lines of the output.
 package terminal
 
 import (
@@ -27,6 +27,20 @@ func Lines(s string) string {
 // JSON escapes a JSON text. Its meaning stays the same.
 func JSON(text string) string {
 	return replace(text, func(r rune) bool { return r != '\n' && r != '\t' && r != '\r' && !unicode.IsPrint(r) }, quoteJSON)
+}
+
+// Cut shortens s to at most limit bytes, with an ellipsis in place of the rest. It does not
+// split characters.
+func Cut(s string, limit int) string {
+	const ellipsis = "…"
+	if len(s) <= limit {
+		return s
+	}
+	end := limit - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + ellipsis
 }
 
 // unprintable reports whether a character must be escaped. Bytes that are not UTF-8 decode

@@ -97,7 +97,8 @@ func (s stocked) await(value string, n int) {
 // an object after the children.
 func (s stocked) settle() {
 	s.t.Helper()
-	for before, _ := s.versions(); ; {
+	before, _ := s.versions()
+	for limit := time.Now().Add(15 * time.Minute); time.Now().Before(limit); {
 		time.Sleep(5 * time.Second)
 		after, _ := s.versions()
 		if maps.Equal(before, after) {
@@ -105,6 +106,7 @@ func (s stocked) settle() {
 		}
 		before = after
 	}
+	s.t.Fatal("the objects do not settle")
 }
 
 // changed returns the names whose versions differ.
