@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gopf.dev/gopf/internal/controller"
@@ -206,4 +207,20 @@ func TestTheStreamSendsAllPointsAndThenEachNewOne(t *testing.T) {
 	if second := next(); len(second.Points) != 1 || !second.Points[0].At.Equal(last) {
 		t.Errorf("%+v", second.Points)
 	}
+}
+
+// The permission of a client is checked at the beginning of a stream.
+func TestAStreamEndsSoThatThePermissionIsCheckedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(metrics(), slog.New(slog.DiscardHandler))
+		p.Started(&fake{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go p.Run(ctx)
+		began := time.Now()
+		w := request(p, Path+"stream")
+		if passed := time.Since(began); passed != streamTime || !strings.HasPrefix(w.Body.String(), "retry: 500\n\n") {
+			t.Errorf("the stream ended after %v: %.40q", passed, w.Body)
+		}
+	})
 }

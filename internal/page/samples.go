@@ -11,11 +11,13 @@ import (
 	"gopf.dev/gopf/internal/top"
 )
 
-// interval is the time between two samples of the metrics, and maxPoints the number of
-// points in a diagram: 20 minutes.
 const (
-	interval  = 5 * time.Second
-	maxPoints = 240
+	interval  = 5 * time.Second // between two samples of the metrics
+	maxPoints = 240             // in a diagram: 20 minutes
+	// streamTime is the longest time of one stream. The browser then requests another one, for
+	// which its permission is checked again.
+	streamTime = 2 * time.Minute
+	reconnect  = 500 * time.Millisecond // the browser waits so long after the end of a stream
 )
 
 // samples are the latest activities.
@@ -111,7 +113,7 @@ func (p *Page) top(s Source, all bool) Top {
 	return Top{About: s.About(), Activity: p.samples.activity, Points: append([]top.Point{}, points...)}
 }
 
-// stream sends the activity after each sample, as server-sent events.
+// stream sends the activity after each sample, as server-sent events, for at most streamTime.
 func (p *Page) stream(w http.ResponseWriter, req *http.Request) {
 	source := p.source.Load()
 	if source == nil {
@@ -121,6 +123,11 @@ func (p *Page) stream(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // it would end the request
+	if _, err := fmt.Fprintf(w, "retry: %d\n\n", reconnect.Milliseconds()); err != nil {
+		return
+	}
+	end := time.NewTimer(streamTime)
+	defer end.Stop()
 	for all := true; ; all = false {
 		p.mu.Lock()
 		changed := p.changed
@@ -135,6 +142,8 @@ func (p *Page) stream(w http.ResponseWriter, req *http.Request) {
 		}
 		select {
 		case <-req.Context().Done():
+			return
+		case <-end.C:
 			return
 		case <-changed:
 		}

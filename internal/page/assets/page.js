@@ -217,10 +217,14 @@ function received(top) {
 }
 function connect() {
   const stream = new EventSource("stream");
-  stream.onmessage = e => received(JSON.parse(e.data));
+  let lost = 0;
+  stream.onmessage = e => { clearTimeout(lost); lost = 0; received(JSON.parse(e.data)); };
   stream.onerror = () => {
-    document.getElementById("dot").className = "dot lost";
-    document.getElementById("state").textContent = "not connected";
+    // The operator ends a stream every two minutes. The browser connects again at once.
+    lost ||= setTimeout(() => {
+      document.getElementById("dot").className = "dot lost";
+      document.getElementById("state").textContent = "not connected";
+    }, 2000);
     if (stream.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
   };
 }
