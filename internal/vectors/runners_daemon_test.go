@@ -292,6 +292,13 @@ func (c *companion) about() (lines [][2]string) {
 			lines = append(lines, [2]string{l[0], words})
 		}
 	}
+	// A daemon that exits during a turn logs this in its own goroutine. The turn may notice
+	// the exit before that.
+	for i := 1; i < len(lines); i++ {
+		if strings.HasSuffix(lines[i][1], "will not be retried or restarted.") && strings.HasPrefix(lines[i-1][1], "Removing the finalizer") {
+			lines[i-1], lines[i] = lines[i], lines[i-1]
+		}
+	}
 	return lines
 }
 
@@ -343,6 +350,13 @@ func (c stopCase) lines() (lines [][2]string) {
 				lines = append(lines, forced)
 			}
 			lines = append(lines, [2]string{l[0], words})
+		}
+	}
+	// A daemon that exits during a turn logs this in its own goroutine. The turn may notice
+	// the exit before that.
+	for i := 1; i < len(lines); i++ {
+		if strings.HasSuffix(lines[i][1], "will not be retried or restarted.") && strings.HasPrefix(lines[i-1][1], "Removing the finalizer") {
+			lines[i-1], lines[i] = lines[i], lines[i-1]
 		}
 	}
 	return lines
