@@ -69,9 +69,9 @@ func (b *bench) measure(ctx context.Context, mode string, p plan) error {
 	case "quick":
 		return b.quick(ctx, p)
 	case "bench":
-		return b.usual(ctx, p, 20000)
+		return b.usual(ctx, p)
 	case "full":
-		return b.usual(ctx, p, 100000)
+		return b.full(ctx, p)
 	}
 	return fmt.Errorf("unknown mode %q; use quick, bench or full", mode)
 }
@@ -94,8 +94,38 @@ func (b *bench) quick(ctx context.Context, p plan) error {
 	return b.children(ctx, p, sizes)
 }
 
-// usual makes all measurements, with up to most objects.
-func (b *bench) usual(ctx context.Context, p plan, most int) error {
+// full measures what 100,000 objects cost in each program: cold starts, latency, lists of all
+// objects, and timers. It leaves out storms, whose costs per object do not depend on the number.
+func (b *bench) full(ctx context.Context, p plan) error {
+	sizes, err := p.numbers(100000)
+	if err != nil {
+		return err
+	}
+	if p.only == "" {
+		p.only = "B3,B6,B9,B10"
+	}
+	if err := b.compare(ctx, p, sizes, 150); err != nil {
+		return err
+	}
+	for _, n := range sizes {
+		for _, name := range p.operators(b.programs) {
+			if !p.wants("B9") {
+				continue
+			}
+			log.Printf("%s: a list of %d objects again", name, n)
+			if err := b.on(ctx, name, n, small, func(c *cluster.Cluster) error { return b.relisting(ctx, c, name, n) }); err != nil {
+				return fmt.Errorf("B9: %w", err)
+			}
+		}
+		if err := b.timers(ctx, p, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usual makes all measurements, with up to 20,000 objects.
+func (b *bench) usual(ctx context.Context, p plan) error {
 	const many = 20000
 	if err := b.memories(ctx, p); err != nil {
 		return err
@@ -113,11 +143,7 @@ func (b *bench) usual(ctx context.Context, p plan, most int) error {
 	for _, name := range p.operators(b.programs) {
 		log.Printf("%s: memory, idleness, resuming, deletions, relisting", name)
 		if p.wants("B4") {
-			numbers := []int{0, 5000, many}
-			if most > many {
-				numbers = append(numbers, most)
-			}
-			if err := b.sizes(ctx, name, numbers, small); err != nil {
+			if err := b.sizes(ctx, name, []int{0, 5000, many}, small); err != nil {
 				return err
 			}
 			if err := b.sizes(ctx, name, []int{5000}, large); err != nil {
@@ -150,11 +176,16 @@ func (b *bench) usual(ctx context.Context, p plan, most int) error {
 			}
 		}
 	}
+	return b.timers(ctx, p, many)
+}
+
+// timers makes B10: a timer for each object, and a daemon for each tenth.
+func (b *bench) timers(ctx context.Context, p plan, objects int) error {
 	if !p.wants("B10") {
 		return nil
 	}
 	return b.on(ctx, gopfName, 0, small, func(c *cluster.Cluster) error {
-		return b.background(ctx, c, most, most/10, 2*time.Minute)
+		return b.background(ctx, c, objects, objects/10, 2*time.Minute)
 	})
 }
 
@@ -197,10 +228,10 @@ func (b *bench) compare(ctx context.Context, p plan, sizes []int, updates int) e
 		for _, name := range p.operators(b.programs) {
 			here := p
 			if n > 5000 { // for the time it takes
-				if name == untypedName {
-					continue
-				}
 				here = p.without("B2")
+				if name == untypedName {
+					here = here.without("B1")
+				}
 			}
 			log.Printf("%s with %d objects", name, n)
 			err := b.on(ctx, name, n, small, func(c *cluster.Cluster) error { return b.basics(ctx, c, here, name, n, updates) })
