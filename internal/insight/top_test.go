@@ -7,6 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/kind"
 )
 
 func TestErrorsOfTheMetricsOfAPodSayWhatToDo(t *testing.T) {
@@ -27,5 +29,15 @@ func TestErrorsOfTheMetricsOfAPodSayWhatToDo(t *testing.T) {
 		if got := e.advice("ns", test.err); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+func TestAMissingObjectMayBeInAnotherNamespace(t *testing.T) {
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, "x")
+	if got := absence(kind.Info{Namespaced: true}, missing); !strings.Contains(got, "--namespace") {
+		t.Errorf("got %q", got)
+	}
+	if got := absence(kind.Info{}, missing) + absence(kind.Info{Namespaced: true}, errors.New("boom")); got != "" {
+		t.Errorf("got %q", got)
 	}
 }
