@@ -29,6 +29,8 @@ type Activity struct {
 	Retry int
 	// Started is the time of the first attempt.
 	Started time.Time
+
+	own **slog.Logger // the logger of lines about the outcome; nil means none
 }
 
 // Login has the address of an API server and credentials for it.
@@ -123,7 +125,9 @@ func (op *Operator) declareActivity(kind activityKind, id string, empty bool, ca
 	}
 	op.activities[kind] = append(op.activities[kind], activityHandler{id, caller(), limit, func(ctx context.Context, a *Activity) (any, error) {
 		var result any
-		describe := func() *Call { return &Call{Handler: id, Type: string(kind), Retry: a.Retry, Log: a.Log, log: &a.Log} }
+		describe := func() *Call {
+			return &Call{Handler: id, Type: string(kind), Retry: a.Retry, Log: a.Log, log: &a.Log, own: a.own}
+		}
 		err := op.hooks.call(ctx, describe, func(ctx context.Context) (err error) {
 			result, err = call(ctx, a)
 			return err

@@ -29,11 +29,12 @@ type Call struct {
 	// Retry is the number of earlier attempts.
 	Retry int
 	// Log is the logger of the call. A function of [Operator.Around] may replace it before
-	// it calls next: the handler then gets the other logger.
+	// it calls next: the handler then gets the other logger, and its outcome is logged with it.
 	Log *slog.Logger
 
 	body *object.Body  // nil means that there is no object
 	log  **slog.Logger // the logger in the argument of the handler
+	own  **slog.Logger // the logger of lines about the outcome; nil means none
 }
 
 // Around calls fn in place of each handler: for changes, sub-handlers, events, daemons,
@@ -132,8 +133,10 @@ func (h *hooks) call(ctx context.Context, of func() *Call, fn func(context.Conte
 	c := of()
 	inner := fn
 	fn = func(ctx context.Context) error {
-		if c.log != nil {
-			*c.log = c.Log
+		for _, to := range []**slog.Logger{c.log, c.own} {
+			if to != nil {
+				*to = c.Log
+			}
 		}
 		return inner(ctx)
 	}
@@ -148,7 +151,7 @@ func (h *hooks) call(ctx context.Context, of func() *Call, fn func(context.Conte
 // argument of the handler.
 func callOf(req *handler.Request, typ string, log **slog.Logger) func() *Call {
 	return func() *Call {
-		c := &Call{Type: typ, Resource: req.Resource, Retry: req.Retry, Log: req.Log, log: log}
+		c := &Call{Type: typ, Resource: req.Resource, Retry: req.Retry, Log: req.Log, log: log, own: &req.Log}
 		if req.Handler != nil {
 			c.Handler = req.Handler.ID
 		}

@@ -73,7 +73,7 @@ func (op *Operator) perform(ctx context.Context, kind activityKind, log *slog.Lo
 		config.Handlers = append(config.Handlers, activity.Handler{
 			ID: h.id, Where: h.where, Limits: h.limits,
 			Call: func(ctx context.Context, c activity.Call) (any, error) {
-				a := &Activity{Settings: &op.Settings, Log: log, Retry: c.Retry, Started: c.Started}
+				a := &Activity{Settings: &op.Settings, Log: log, own: c.Log, Retry: c.Retry, Started: c.Started}
 				if running := op.running.Load(); running != nil && kind != logins { // requests of login handlers would wait for the login itself
 					api := op.newCluster(*running, log).For("", nil)
 					a.API = &api

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/tracing"
 	"gopf.dev/gopf/kind"
 )
 
@@ -22,8 +23,9 @@ import (
 const Scope = "gopf.dev/gopf/otel"
 
 // Annotation is the annotation of objects whose value is a W3C traceparent. The spans of turns
-// and handlers of such an object link to that trace.
-const Annotation = "opentelemetry.io/traceparent"
+// and handlers of such an object link to that trace. Children of objects get it from the turn or
+// the handler that writes them.
+const Annotation = tracing.Annotation
 
 // With is [Use] with other providers, for programs that have some already.
 func With(op *gopf.Operator, tracers trace.TracerProvider, meters metric.MeterProvider) error {
@@ -69,7 +71,8 @@ type turnKey struct{}
 // turn begins a turn. It belongs to no other trace, even if the context of the operator has one.
 func (o *observer) turn(ctx context.Context, call *gopf.Call) (context.Context, func()) {
 	t := &turn{observer: o, call: call, began: time.Now()}
-	return trace.ContextWithSpan(context.WithValue(ctx, turnKey{}, t), nil), t.end
+	ctx = trace.ContextWithSpan(context.WithValue(ctx, turnKey{}, t), nil)
+	return tracing.With(ctx, t.current), t.end
 }
 
 // start returns the span of the turn. nil means that the turn is over.
@@ -84,6 +87,27 @@ func (t *turn) start(links []trace.Link) trace.Span {
 		return nil
 	}
 	return t.span
+}
+
+// current returns the span of the turn, if it has started.
+func (t *turn) current() tracing.Span {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.span == nil {
+		return tracing.Span{}
+	}
+	return spanOf(t.span)
+}
+
+// spanOf returns a span if it is sampled.
+func spanOf(span trace.Span) tracing.Span {
+	of := span.SpanContext()
+	if !of.IsSampled() {
+		return tracing.Span{}
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(context.Background(), of), carrier)
+	return tracing.Span{TraceID: of.TraceID().String(), SpanID: of.SpanID().String(), Parent: carrier["traceparent"]}
 }
 
 func (t *turn) end() {
@@ -113,7 +137,7 @@ func within(ctx context.Context, links []trace.Link) (context.Context, bool) {
 
 // detached returns the context without a turn. Daemons and timers start in a turn, and outlive it.
 func detached(ctx context.Context) context.Context {
-	return trace.ContextWithSpan(context.WithValue(ctx, turnKey{}, (*turn)(nil)), nil)
+	return tracing.With(trace.ContextWithSpan(context.WithValue(ctx, turnKey{}, (*turn)(nil)), nil), nil)
 }
 
 // call observes the call of a handler.
@@ -139,9 +163,11 @@ func (o *observer) call(ctx context.Context, c *gopf.Call, next func(context.Con
 		options = append(options, trace.WithNewRoot())
 	}
 	ctx, span := o.tracer.Start(ctx, "handler "+c.Handler, options...)
-	if of := span.SpanContext(); of.IsSampled() {
-		c.Log = c.Log.With("trace_id", of.TraceID().String(), "span_id", of.SpanID().String())
+	of := spanOf(span)
+	if of.TraceID != "" {
+		c.Log = c.Log.With("trace_id", of.TraceID, "span_id", of.SpanID)
 	}
+	ctx = tracing.With(ctx, func() tracing.Span { return of })
 	began := time.Now()
 	outcome := "panicked"
 	defer func() {

@@ -8,9 +8,10 @@
 // request have no span. Timers, reviews and activities have traces without a turn. Daemons,
 // probes and index functions have no spans: they run too long or too often.
 //
-// Names and namespaces of objects are only in spans, never in metrics. The lines that
-// handlers log with the logger of their argument have the fields trace_id and span_id of
-// the call, if its trace is sampled.
+// Names and namespaces of objects are only in spans, never in metrics. If a trace is sampled,
+// the lines that handlers log with the logger of their argument, and the framework's lines about
+// their outcomes and about the turn, have the fields trace_id and span_id. Children get the
+// annotation [Annotation] when they are written anyway.
 package otel
 
 import (

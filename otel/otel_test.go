@@ -283,11 +283,19 @@ func (l lines) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (l lines) Handle(_ context.Context, r slog.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all[r.Message] = l.attrs
+	attrs := maps.Clone(l.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		if _, twice := attrs[a.Key]; twice {
+			a.Key += " twice"
+		}
+		attrs[a.Key] = a.Value.String()
+		return true
+	})
+	l.all[r.Message] = attrs
 	return nil
 }
 
-func TestLinesOfHandlersHaveTheIDsOfTheirSpans(t *testing.T) {
+func TestLinesHaveTheIDsOfTheirSpans(t *testing.T) {
 	for sampled, sampler := range map[bool]sdktrace.Sampler{true: sdktrace.AlwaysSample(), false: sdktrace.NeverSample()} {
 		spans, logged := tracetest.NewInMemoryExporter(), lines{&sync.Mutex{}, map[string]map[string]string{}, map[string]string{}}
 		synctest.Test(t, func(t *testing.T) {
@@ -297,6 +305,9 @@ func TestLinesOfHandlersHaveTheIDsOfTheirSpans(t *testing.T) {
 				c.Log.Info("from the handler")
 				return nil
 			})
+			op.Resource(resource).OnEvent("see", func(context.Context, *gopf.WatchEvent[gopf.Unstructured]) error { return nil })
+			op.Resource(resource).Timer("tick", time.Minute, func(context.Context, *gopf.Tick[gopf.Unstructured]) error { return nil })
+			op.OnStartup("start", func(context.Context, *gopf.Activity) error { return nil })
 			tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithSampler(sampler))
 			if err := otel.With(op, tracers, sdkmetric.NewMeterProvider()); err != nil {
 				t.Fatal(err)
@@ -306,16 +317,27 @@ func TestLinesOfHandlersHaveTheIDsOfTheirSpans(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
 		})
-		got, found := logged.all["from the handler"]
-		if !found {
-			t.Fatal("the handler logged nothing")
-		}
-		calls := find(spans.GetSpans(), "handler make")
-		switch {
-		case !sampled && (got["trace_id"] != "" || got["span_id"] != ""):
-			t.Errorf("not sampled: the line has %v", got)
-		case sampled && (len(calls) != 1 || got["trace_id"] != calls[0].SpanContext.TraceID().String() || got["span_id"] != calls[0].SpanContext.SpanID().String()):
-			t.Errorf("the line has %v, the spans are %+v", got, calls)
+		for line, span := range map[string]string{
+			"from the handler": "handler make", "Handler 'make' succeeded.": "handler make", "Handler 'see' succeeded.": "handler see",
+			"Timer 'tick' succeeded.": "handler tick", "Activity 'start' succeeded.": "handler start",
+			"Creation is processed: 1 succeeded; 0 failed.": "turn kopfexamples.kopf.dev", "Merge-patching the resource with:": "turn kopfexamples.kopf.dev",
+		} {
+			got, found := logged.all[line]
+			if !found {
+				t.Errorf("%q was not logged", line)
+				continue
+			}
+			is := func(s tracetest.SpanStub) bool {
+				return got["trace_id"] == s.SpanContext.TraceID().String() && got["span_id"] == s.SpanContext.SpanID().String()
+			}
+			switch calls := find(spans.GetSpans(), span); {
+			case got["trace_id twice"] != "":
+				t.Errorf("%q has two traces: %v", line, got)
+			case !sampled && (got["trace_id"] != "" || got["span_id"] != ""):
+				t.Errorf("not sampled: %q has %v", line, got)
+			case sampled && !slices.ContainsFunc(calls, is):
+				t.Errorf("%q has %v, the spans are %+v", line, got, calls)
+			}
 		}
 	}
 }

@@ -29,6 +29,8 @@ type Handler struct {
 type Call struct {
 	Retry   int       // attempts before this one
 	Started time.Time // start of the first attempt
+	// Log points to the logger of the outcome, which the call may replace.
+	Log **slog.Logger
 }
 
 // Config is an activity to run.
@@ -114,13 +116,14 @@ func (r *run) pass(ctx context.Context) {
 
 // call makes one attempt and reports whether it was the last one.
 func (r *run) call(ctx context.Context, s *state) bool {
+	log := r.Log
 	outcome := execute.Attempt{
 		Title: "Activity", ID: s.ID, Limits: s.Limits,
 		Retries: s.retries, Started: s.started,
 		DefaultBackoff: r.DefaultBackoff, DefaultMode: handler.Retry,
-		Log: r.Log, Observe: r.Observe,
+		Log: r.Log, Own: &log, Observe: r.Observe,
 		Call: func(ctx context.Context) (any, error) {
-			return s.Call(ctx, Call{Retry: s.retries, Started: s.started})
+			return s.Call(ctx, Call{Retry: s.retries, Started: s.started, Log: &log})
 		},
 	}.Make(ctx)
 	if !outcome.Void {

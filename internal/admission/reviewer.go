@@ -391,9 +391,17 @@ func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *handl
 func (v *Reviewer) ask(ctx context.Context, h *handler.Handler, req *handler.Request, changes *patch.Patch) *denial {
 	call := *req
 	call.Handler, call.Patch = h, &patch.Patch{}
+	limited := v.limited(h.ID, req.Log)
 	outcome := execute.Attempt{
-		Title: "Webhook", ID: h.ID, DefaultMode: handler.Fail, Started: req.Started, Log: v.limited(h.ID, req.Log),
+		Title: "Webhook", ID: h.ID, DefaultMode: handler.Fail, Started: req.Started, Log: limited, Own: &call.Log,
 		Call: func(ctx context.Context) (any, error) {
+			defer func() { // the limit applies to the line about the outcome, even after a panic
+				if call.Log == req.Log {
+					call.Log = limited
+				} else {
+					call.Log = v.limited(h.ID, call.Log)
+				}
+			}()
 			err := h.Call(ctx, &call)
 			if denied, ok := err.(*handler.DeniedError); ok {
 				return nil, &handler.PermanentError{Err: denied} // log it like a permanent error

@@ -13,6 +13,7 @@ import (
 	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/tracing"
 	"gopf.dev/gopf/kind"
 )
 
@@ -186,6 +187,9 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 	fields, err := c.owned(ctx, obj, t, &o)
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
+	}
+	if o.Owner != nil { // an apply gets no annotation of the trace: it may change nothing else
+		tracing.Stamp(ctx, fields)
 	}
 	t.Name = "" // the request goes to the collection
 	body, err := c.Objects.Create(ctx, t, fields, kube.FieldManager(c.Manager))

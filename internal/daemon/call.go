@@ -112,7 +112,7 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 		Title: spec.title(), ID: spec.ID, Limits: spec.Limits,
 		Retries: req.Retry, Started: req.Started,
 		DefaultBackoff: o.set.DefaultBackoff, DefaultMode: handler.Retry,
-		Log: req.Log, Observe: o.observing(), Enter: o.set.Entrance.For(spec.Handler, r.stopping),
+		Log: req.Log, Own: &req.Log, Observe: o.observing(), Enter: o.set.Entrance.For(spec.Handler, r.stopping),
 		Quiet: func(result any) bool { return spec.Timer && result == nil && req.Patch.Empty() && !c.wrote.Load() },
 		Known: func(err *handler.UndecodableError) bool { return t.known(req.Body, err) },
 		Call: func(ctx context.Context) (any, error) {

@@ -26,7 +26,10 @@ type Attempt struct {
 	DefaultBackoff time.Duration
 	DefaultMode    handler.ErrorMode
 
-	Log     *slog.Logger
+	Log *slog.Logger
+	// Own points to the logger of the call. The functions around the call may replace that
+	// logger; the outcome is then logged with it. Log is used if either is nil.
+	Own     **slog.Logger
 	Observe Observer // may be nil
 	Call    func(context.Context) (result any, err error)
 
@@ -174,6 +177,9 @@ func (a *Attempt) call(ctx context.Context) (result any, err error) {
 // conclude derives the outcome from the result and the error of the handler. The error
 // types of package handler that classify an error are always outermost.
 func (a *Attempt) conclude(ctx context.Context, result any, err error) Outcome {
+	if a.Own != nil && *a.Own != nil {
+		a.Log = *a.Own
+	}
 	if err != nil && errors.Is(context.Cause(ctx), ErrStopping) {
 		a.Log.Warn(a.name()+" is interrupted by the stop and will be called again at the next start.", "handler", a.ID, "error", err)
 		return Outcome{Void: true, Err: err}

@@ -174,6 +174,23 @@ func TestASuccessThatChangedNothingIsLoggedAtDebug(t *testing.T) {
 	}
 }
 
+func TestTheOutcomeIsLoggedWithTheLoggerOfTheCall(t *testing.T) {
+	var log bytes.Buffer
+	own := printed(&log)
+	a := Attempt{Title: "Handler", ID: "h", Log: own, Own: &own, Started: time.Now()}
+	a.Call = func(context.Context) (any, error) {
+		own = own.With("trace", "t1")
+		return nil, nil
+	}
+	a.Make(t.Context())
+	a.Refused(&handler.PermanentError{Err: errors.New("boom")})
+	want := "level=INFO msg=\"Handler 'h' succeeded.\" trace=t1 handler=h\n" +
+		"level=ERROR msg=\"Handler 'h' failed permanently: boom\" trace=t1 handler=h\n"
+	if log.String() != want {
+		t.Errorf("got %q\nwant %q", log.String(), want)
+	}
+}
+
 func TestAKnownMisfitIsLoggedAtDebug(t *testing.T) {
 	for known, want := range map[bool]string{false: "level=ERROR", true: "level=DEBUG"} {
 		var log bytes.Buffer

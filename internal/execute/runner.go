@@ -221,7 +221,7 @@ func (r *Runner) call(ctx context.Context, parent *call, h *handler.Handler) {
 		Title: "Handler", ID: h.ID, Limits: h.Limits,
 		Retries: c.before.Retries, Started: c.before.Started,
 		DefaultBackoff: r.DefaultBackoff, DefaultMode: handler.Retry,
-		Log: r.Log, Observe: r.Observe, Enter: r.Entrance.For(h, nil),
+		Log: r.Log, Own: &req.Log, Observe: r.Observe, Enter: r.Entrance.For(h, nil),
 		Known: func(err *handler.UndecodableError) bool {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -149,7 +149,7 @@ func (s *session) get(ctx context.Context, n Name) (*process.Processor, discover
 	}
 	body, err := s.client.Get(ctx, s.target(served, n))
 	if err != nil {
-		return nil, served, nil, fmt.Errorf("read %s/%s: %w", served.Info.Plural, n.Name, err)
+		return nil, served, nil, fmt.Errorf("read %s/%s: %w%s", served.Info.Plural, n.Name, err, absence(served.Info, err))
 	}
 	return s.processor(served), served, body, nil
 }
@@ -188,4 +188,12 @@ func advise(err error, info kind.Info) error {
 		return err
 	}
 	return fmt.Errorf("%w; grant the rule {apiGroups: [%q], resources: [%q], verbs: [%q]}", err, info.Group, info.Plural, policy.Verb)
+}
+
+// absence returns what to do if an object was not found. "" means that there is nothing to add.
+func absence(of kind.Info, err error) string {
+	if !apierrors.IsNotFound(err) || !of.Namespaced {
+		return ""
+	}
+	return "; check its name, or choose another namespace with --namespace"
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/connect"
@@ -45,11 +47,29 @@ func (op *Operator) Sampled(ctx context.Context, e Metrics, use func(read func(c
 				return err
 			})
 			if err != nil {
-				return nil, fmt.Errorf("read the metrics of the pod %s/%s: %w", namespace, e.Pod, err)
+				return nil, fmt.Errorf("read the metrics of the pod %s/%s: %w%s", namespace, e.Pod, err, e.advice(namespace, err))
 			}
 			return s, nil
 		})
 	})
+}
+
+// advice returns what to do after an error of the metrics of a pod. "" means that the error
+// says it. The API server removes the user's token from requests that it forwards, so secure
+// metrics cannot be read in this way.
+func (e Metrics) advice(namespace string, err error) string {
+	switch {
+	case strings.Contains(err.Error(), "HTTP request to an HTTPS server"), apierrors.IsUnauthorized(err):
+		return fmt.Sprintf("; the metrics are secure, and the API server forwards no token: run 'kubectl port-forward --namespace %s pod/%s %d', and use --url https://localhost:%[3]d/metrics --insecure-skip-tls-verify",
+			namespace, e.Pod, e.Port)
+	case apierrors.IsForbidden(err):
+		return "; you need the verb get on pods/proxy, or use kubectl port-forward and --url"
+	case apierrors.IsNotFound(err):
+		return "; name a pod of the operator with --pod, and its namespace with --namespace"
+	case apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):
+		return fmt.Sprintf("; start the operator with --metrics=:%d, or name the port of its metrics with --port", e.Port)
+	}
+	return ""
 }
 
 // fromURL reads metrics from a URL.

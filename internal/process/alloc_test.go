@@ -38,11 +38,17 @@ func newObject(t testing.TB, inStatus bool) (handle func()) { return newObjectWi
 
 // newObjectWith is newObject with a trail.
 func newObjectWith(t testing.TB, inStatus bool, trail Trail) (handle func()) {
+	return newObjectBy(t, inStatus, func(p *Processor) { p.Trail = trail })
+}
+
+// newObjectBy is newObject with a processor that setup changes.
+func newObjectBy(t testing.TB, inStatus bool, setup func(*Processor)) (handle func()) {
 	var alarms []time.Duration
 	var calls int
 	api := &briefly{cluster: newCluster()}
 	p := newKind(api.cluster, &alarms, on(cause.Create, &calls))
-	p.API, p.Trail = api, trail
+	p.API = api
+	setup(p)
 	if inStatus {
 		p.Config.Progress, p.Config.Base = stateOf("things").Storages(true)
 	}

@@ -12,6 +12,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/tracing"
 )
 
 // delay is the time until something is due. Unset means that nothing is.
@@ -204,7 +205,7 @@ func (p *Processor) brief(m *Memory, c *change, body *object.Body) bool {
 func (p *Processor) writeAsked(ctx context.Context, m *Memory, body *object.Body, asked []execute.Part) {
 	ctx, cancel := p.lasting(ctx)
 	defer cancel()
-	applier := apply.Applier{API: p.API, Resource: p.Resource, Log: p.Logger(body), Jitter: p.Config.Jitter}
+	applier := apply.Applier{API: p.API, Resource: p.Resource, Log: tracing.Log(ctx, p.Logger(body)), Jitter: p.Config.Jitter}
 	for _, part := range asked {
 		after, err := p.apply(ctx, applier, body, &part.Patch, &patch.Patch{}, apply.Finalizer{})
 		if err != nil && !errors.Is(err, apply.ErrGone) {
@@ -276,7 +277,7 @@ func (p *Processor) write(ctx context.Context, m *Memory, body *object.Body, c *
 		c.from = body
 	}
 	applier := apply.Applier{
-		API: p.API, Resource: p.Resource, Log: p.Logger(body), Brief: c.brief, Fresh: m.fresh(body, c), Bound: p.bound(ctx, m, c),
+		API: p.API, Resource: p.Resource, Log: tracing.Log(ctx, p.Logger(body)), Brief: c.brief, Fresh: m.fresh(body, c), Bound: p.bound(ctx, m, c),
 		Jitter: p.Config.Jitter, Conflicted: func(before, now *object.Body) { p.noteConflict(ctx, m, before, now) },
 	}
 	p.noteSending(m)

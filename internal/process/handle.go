@@ -16,6 +16,7 @@ import (
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/progress"
+	"gopf.dev/gopf/internal/tracing"
 	"gopf.dev/gopf/storage"
 )
 
@@ -40,7 +41,7 @@ func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Co
 		}
 		return h.key()
 	})
-	runner := h.runner(key)
+	runner := h.runner(ctx, key)
 	h.forgetMisfits()
 	var failure error
 	if len(selected) > 0 {
@@ -95,12 +96,12 @@ func (h *handling) tryEdits(parts []execute.Part) (refused bool) {
 	return refused
 }
 
-// runner returns a runner for one pass over the handlers. key returns the key of the
-// handling.
-func (h *handling) runner(key func() string) *execute.Runner {
+// runner returns a runner for one pass over the handlers. ctx has the trace of the turn. key
+// returns the key of the handling.
+func (h *handling) runner(ctx context.Context, key func() string) *execute.Runner {
 	return &execute.Runner{
 		Reason: h.reason, Lifecycle: h.Config.Lifecycle, DefaultBackoff: h.Config.DefaultBackoff,
-		Log: h.handlerLog, Observe: h.observing(h.body), Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent, Known: h.knownMisfit,
+		Log: tracing.Log(ctx, h.handlerLog), Observe: h.observing(h.body), Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent, Known: h.knownMisfit,
 		Cause: func(id string, parent *cause.Cause) *cause.Cause {
 			if c := h.causeOf(id, parent); c != parent {
 				return h.forHandlers(c)

@@ -10,6 +10,7 @@ import (
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/tracing"
 )
 
 // Index updates the indexes from an event and does nothing else. indexed is the version
@@ -157,7 +158,7 @@ func (p *Processor) callWatcher(ctx context.Context, log *slog.Logger, h *handle
 func (p *Processor) attempt(ctx context.Context, log *slog.Logger, h *handler.Handler, request *handler.Request) execute.Outcome {
 	return execute.Attempt{
 		Title: "Handler", ID: h.ID, Started: request.Started,
-		DefaultBackoff: p.Config.DefaultBackoff, DefaultMode: handler.Ignore, Log: log, Observe: p.observing(request.Body), Enter: p.Entrance.For(h, nil),
+		DefaultBackoff: p.Config.DefaultBackoff, DefaultMode: handler.Ignore, Log: tracing.Log(ctx, log), Own: &request.Log, Observe: p.observing(request.Body), Enter: p.Entrance.For(h, nil),
 		Quiet: func(any) bool { return true },
 		Call: func(ctx context.Context) (any, error) {
 			if err := h.Call(ctx, request); err != nil {

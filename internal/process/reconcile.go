@@ -19,6 +19,7 @@ import (
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/readiness"
 	"gopf.dev/gopf/internal/reconcile"
+	"gopf.dev/gopf/internal/tracing"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
 )
@@ -238,7 +239,7 @@ func (w *Wake) concerns(h *handler.Handler) bool {
 func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Handler, state *reconciled, essence string, body *object.Body) *object.Body {
 	r := &reconciling{Processor: p, memory: m, handler: h, state: state, body: body}
 	if err := r.load(ctx); err != nil {
-		p.retryReconcile(state, body, err)
+		p.retryReconcile(ctx, state, body, err)
 		return nil
 	}
 	request := p.daemonRequest(m, body)
@@ -257,13 +258,13 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 	r.schedule(outcome, request.Children)
 	after, err := r.save(ctx, outcome, request)
 	if err != nil {
-		p.retryReconcile(state, body, err)
+		p.retryReconcile(ctx, state, body, err)
 		return nil
 	}
 	state.saved, state.checked = r.stored, after.ResourceVersion
 	if after.ResourceVersion == body.ResourceVersion && r.releases(after) {
 		// No event of an own write will show that the finalizer is no longer needed.
-		p.schedule(m, after, handler.Some(time.Duration(0)), nil)
+		p.schedule(ctx, m, after, handler.Some(time.Duration(0)), nil)
 	}
 	return after
 }
@@ -280,7 +281,7 @@ func (r *reconciling) releases(body *object.Body) bool {
 }
 
 // retryReconcile schedules another call after an error of the framework.
-func (p *Processor) retryReconcile(state *reconciled, body *object.Body, err error) {
+func (p *Processor) retryReconcile(ctx context.Context, state *reconciled, body *object.Body, err error) {
 	if errors.Is(err, apply.ErrGone) {
 		state.due, state.dirty = time.Time{}, false
 		return
@@ -288,7 +289,7 @@ func (p *Processor) retryReconcile(state *reconciled, body *object.Body, err err
 	state.retries++
 	pause := p.Config.Jitter.Shorten(defaultBackoff.After(state.retries), backoffJitter)
 	state.due, state.dirty = time.Now().Add(pause), false
-	p.logThrottling(body, pause, err)
+	p.logThrottling(ctx, body, pause, err)
 }
 
 // attempt calls the function and applies the children that it declared.
@@ -299,7 +300,7 @@ func (r *reconciling) attempt(ctx context.Context, request *handler.Request) exe
 	}
 	return execute.Attempt{
 		Title: "Handler", ID: r.handler.ID, Limits: limits, Retries: r.state.retries, Started: r.state.started,
-		DefaultBackoff: r.Config.DefaultBackoff, DefaultMode: handler.Retry, Log: request.Log, Observe: r.observing(request.Body), Enter: r.Entrance.For(r.handler, nil),
+		DefaultBackoff: r.Config.DefaultBackoff, DefaultMode: handler.Retry, Log: tracing.Log(ctx, request.Log), Own: &request.Log, Observe: r.observing(request.Body), Enter: r.Entrance.For(r.handler, nil),
 		Quiet: func(any) bool { return r.result.Written == 0 },
 		Call: func(ctx context.Context) (any, error) {
 			if err := r.handler.Call(ctx, request); err != nil {

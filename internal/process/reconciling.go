@@ -14,6 +14,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/reconcile"
+	"gopf.dev/gopf/internal/tracing"
 	"gopf.dev/gopf/storage"
 )
 
@@ -103,7 +104,7 @@ func (r *reconciling) save(ctx context.Context, outcome execute.Outcome, request
 	after, err := r.send(ctx, asked, &notes, apply.Finalizer{})
 	if refused(err) && !asked.Empty() {
 		// The inventory must be saved even if the API server refuses the handler's patch.
-		r.Logger(r.body).Error("The API server refused the changes that a reconcile handler requested.", "handler", r.handler.ID, "error", err)
+		tracing.Log(ctx, r.Logger(r.body)).Error("The API server refused the changes that a reconcile handler requested.", "handler", r.handler.ID, "error", err)
 		r.state.due = time.Now().Add(defaultBackoff.After(r.state.retries + 1))
 		r.state.retries++
 		after, err = r.send(ctx, &patch.Patch{}, &notes, apply.Finalizer{})
@@ -164,7 +165,7 @@ func (r *reconciling) send(ctx context.Context, asked, notes *patch.Patch, f app
 		return nil, err
 	}
 	applier := apply.Applier{
-		API: r.API, Resource: r.Resource, Log: r.Logger(r.body), Jitter: r.Config.Jitter, Fresh: true,
+		API: r.API, Resource: r.Resource, Log: tracing.Log(ctx, r.Logger(r.body)), Jitter: r.Config.Jitter, Fresh: true,
 		Conflicted: func(before, now *object.Body) { r.noteConflict(ctx, m, before, now) },
 	}
 	r.noteTraces(m, r.body)

@@ -14,11 +14,12 @@ import (
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/tracing"
 )
 
 // schedule sets the alarm for the next turn of the object after a turn that ended with
-// the delay or the error. Without either, the object becomes idle.
-func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error) {
+// the delay or the error. Without either, the object becomes idle. ctx has the trace of the turn.
+func (p *Processor) schedule(ctx context.Context, m *Memory, body *object.Body, due delay, err error) {
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		// The deletion event should arrive soon and end everything. If it does not, the
@@ -31,7 +32,7 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 		w := m.pend()
 		w.body, w.until = body.Undecoded(), time.Now().Add(p.jittered(apply.ConflictDelay))
 		w.slim(body)
-		p.Logger(body).Debug("Other clients keep changing the object; retrying the write.", "error", err)
+		tracing.Log(ctx, p.Logger(body)).Debug("Other clients keep changing the object; retrying the write.", "error", err)
 		p.setAlarm(m, body, w.until)
 	case err != nil:
 		w := m.pend()
@@ -45,7 +46,7 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 			w.refused = w.unsent.handling
 		}
 		w.slim(body)
-		p.logThrottling(body, pause, err)
+		p.logThrottling(ctx, body, pause, err)
 		w.failure = err
 		p.throttle(m, body, pause)
 	case due.Set:
@@ -93,7 +94,7 @@ const slimFrom = 32 << 10
 // logThrottling logs the backoff after an error. An outage of the API server throttles
 // all objects that are being handled, so it is logged at ERROR once a minute, with the
 // number of omitted lines.
-func (p *Processor) logThrottling(body *object.Body, pause time.Duration, err error) {
+func (p *Processor) logThrottling(ctx context.Context, body *object.Body, pause time.Duration, err error) {
 	var attrs []any
 	level := slog.LevelDebug
 	if log, omitted := p.Outages.Failed(err); log {
@@ -105,7 +106,7 @@ func (p *Processor) logThrottling(body *object.Body, pause time.Duration, err er
 	if panicked := (*panicError)(nil); errors.As(err, &panicked) {
 		attrs = append(attrs, "stack", string(panicked.stack))
 	}
-	p.Logger(body).Log(context.Background(), level,
+	tracing.Log(ctx, p.Logger(body)).Log(ctx, level,
 		fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err), attrs...)
 }
 

@@ -80,7 +80,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 		if err != nil {
 			m.pend().asked = append(m.pend().asked, asked...)
 		}
-		p.schedule(m, after, due, err)
+		p.schedule(ctx, m, after, due, err)
 	}
 	p.reconcile(ctx, m, last, why)
 	return false

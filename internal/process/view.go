@@ -17,6 +17,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/pause"
+	"gopf.dev/gopf/internal/tracing"
 	"gopf.dev/gopf/storage"
 )
 
@@ -51,7 +52,7 @@ type view struct {
 // view loads the base and detects the cause.
 func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*view, error) {
 	log := p.Logger(body)
-	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: log, handlerLog: p.handlerLogger(body, log)}
+	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: tracing.Log(ctx, log), handlerLog: p.handlerLogger(body, log)}
 	now := p.essence(body)
 	if p.Reconcile != nil && !body.Deleting {
 		p.noteEssence(m, body, now)

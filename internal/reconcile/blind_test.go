@@ -20,6 +20,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/reconcile"
+	"gopf.dev/gopf/internal/tracing"
 	"gopf.dev/gopf/kind"
 )
 
@@ -31,6 +32,7 @@ type bare struct {
 	value   string // "" means that the object does not exist
 	version int
 	applies int
+	traced  int // the applies with the annotation of a trace
 }
 
 func (b *bare) body() *object.Body {
@@ -56,8 +58,11 @@ func (b *bare) Get(_ context.Context, t kube.Target) (*object.Body, error) {
 	return b.body(), nil
 }
 
-func (b *bare) Patch(context.Context, kube.Target, types.PatchType, []byte, ...kube.Param) (*object.Body, error) {
+func (b *bare) Patch(_ context.Context, _ kube.Target, _ types.PatchType, raw []byte, _ ...kube.Param) (*object.Body, error) {
 	b.applies++
+	if bytes.Contains(raw, []byte(tracing.Annotation)) {
+		b.traced++
+	}
 	b.set("ours")
 	return b.body(), nil
 }
@@ -65,7 +70,7 @@ func (b *bare) Patch(context.Context, kube.Target, types.PatchType, []byte, ...k
 func TestChildrenWithoutManagedFieldsAreAppliedAgainAtMostOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		server, marks := &bare{}, uint64(0)
+		server, marks, traces := &bare{}, uint64(0), 0
 		store := childwatch.NewStore("me", func() uint64 { marks++; return marks })
 		runner := &reconcile.Runner{Objects: &apiclient.Objects{API: server}, Store: store, Name: "me"}
 		inventory, fights := &children.Inventory{Owner: "o-uid"}, &reconcile.Fights{}
@@ -74,7 +79,9 @@ func TestChildrenWithoutManagedFieldsAreAppliedAgainAtMostOnceAMinute(t *testing
 				"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w"}, "spec": map[string]any{"value": "ours"},
 			}}
 			w.APIVersion, w.Kind, w.Namespace, w.Name = "example.com/v1", "Widget", "default", "w"
-			result, err := runner.Run(t.Context(), reconcile.Task{
+			traces++
+			parent := fmt.Sprintf("00-%032x-%016x-01", traces, traces)
+			result, err := runner.Run(tracing.With(t.Context(), func() tracing.Span { return tracing.Span{Parent: parent} }), reconcile.Task{
 				Owner:     reconcile.Owner{Identity: object.Identity{Namespace: "default", Name: "o", UID: "o-uid"}},
 				Inventory: inventory, Wanted: []*handler.Wanted{w}, Fights: fights, Log: slog.New(slog.NewTextHandler(&log, nil)), Prune: true, Alone: true,
 			})
@@ -113,6 +120,9 @@ func TestChildrenWithoutManagedFieldsAreAppliedAgainAtMostOnceAMinute(t *testing
 		check("idle", 2, 0)
 		edit("theirs")
 		check("a change after a long time", 3, 0)
+		if server.traced != 1 {
+			t.Errorf("%d applies changed the annotation of the trace; want only the creation", server.traced)
+		}
 		if got := strings.Count(log.String(), "keeps no managedFields"); got != 1 {
 			t.Errorf("that was logged %d times", got)
 		}

@@ -11,6 +11,7 @@ import (
 	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/tracing"
 )
 
 // Step is a planned action.
@@ -113,7 +114,7 @@ func (x *run) dryRun(ctx context.Context, w *handler.Wanted, child *childwatch.C
 }
 
 // essential returns an object without the metadata that the API server maintains, and
-// without the digest of its content.
+// without the annotations that describe its last apply: the digest and the trace.
 func essential(o map[string]any) map[string]any {
 	o = maps.Clone(o)
 	metadata, _ := o["metadata"].(map[string]any)
@@ -123,6 +124,7 @@ func essential(o map[string]any) map[string]any {
 	}
 	if annotations, ok := metadata["annotations"].(map[string]any); ok {
 		annotations = maps.Clone(annotations)
+		delete(annotations, tracing.Annotation)
 		if delete(annotations, childwatch.DigestAnnotation); len(annotations) > 0 {
 			metadata["annotations"] = annotations
 		} else {

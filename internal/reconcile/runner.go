@@ -25,6 +25,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/readiness"
+	"gopf.dev/gopf/internal/tracing"
 	"gopf.dev/gopf/kind"
 )
 
@@ -207,6 +208,9 @@ func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 	fields := with(w.Fields, "resourceVersion", noVersion)
 	if child != nil {
 		fields = with(without(w.Fields, w.Initial), "uid", child.UID)
+	}
+	if child == nil || child.Applied { // without managedFields, each apply would change the annotation
+		tracing.Stamp(ctx, fields)
 	}
 	former := child != nil && known == nil
 	x.Store.Sending(w.Key)
