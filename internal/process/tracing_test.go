@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -14,23 +15,30 @@ import (
 )
 
 // TestTracingAndMetricsThatAreOffAllocateNothing compares turns with those of the parts that
-// observe them. An observer that does nothing may cost something; none must cost nothing.
+// observe them. The number varies by one in rare runs, because the race detector and the
+// garbage collector drop pooled objects. So the smallest number of several runs counts.
 func TestTracingAndMetricsThatAreOffAllocateNothing(t *testing.T) {
-	const runs = 200
-	none := testing.AllocsPerRun(runs, newObjectBy(t, false, func(*Processor) {}))
-	off := testing.AllocsPerRun(runs, newObjectBy(t, false, func(p *Processor) { p.Config.Begin, p.Observe, p.Trail = nil, nil, nil }))
-	counted := testing.AllocsPerRun(runs, newObjectBy(t, false, func(p *Processor) { p.Observe = func(string, execute.Outcome, time.Duration) {} }))
-	begun := testing.AllocsPerRun(runs, newObjectBy(t, false, func(p *Processor) {
+	least := func(setup func(*Processor)) float64 {
+		n := math.Inf(1)
+		for range 5 {
+			n = min(n, testing.AllocsPerRun(50, newObjectBy(t, false, setup)))
+		}
+		return n
+	}
+	none := least(func(*Processor) {})
+	off := least(func(p *Processor) { p.Config.Begin, p.Observe, p.Trail = nil, nil, nil })
+	counted := least(func(p *Processor) { p.Observe = func(string, execute.Outcome, time.Duration) {} })
+	begun := least(func(p *Processor) {
 		end := func() {}
 		p.Config.Begin = func(ctx context.Context, _ kind.Info, _ *Memory, _ Occasion) (context.Context, func()) {
 			return ctx, end
 		}
-	}))
-	traced := testing.AllocsPerRun(runs, newObjectBy(t, false, func(p *Processor) {
+	})
+	traced := least(func(p *Processor) {
 		p.Config.Begin = func(ctx context.Context, _ kind.Info, _ *Memory, _ Occasion) (context.Context, func()) {
 			return tracing.With(ctx, func() tracing.Span { return tracing.Span{} }), func() {}
 		}
-	}))
+	})
 	if off > none || counted > none || begun > none {
 		t.Errorf("a turn has %.0f allocations, with nil observers %.0f, with an observer of calls %.0f, with one of turns %.0f", none, off, counted, begun)
 	}
