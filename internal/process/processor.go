@@ -192,6 +192,7 @@ type rare struct {
 	witness *witness // nil means that the traces on the object are not known
 	owner   *owner   // the state of reconcile handlers; nil means none
 	seen    seenEssence
+	loaded  loadedRecords // only during a turn
 }
 
 // witnessed returns the expected traces. nil means that they are not known.

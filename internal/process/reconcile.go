@@ -162,7 +162,7 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 		if !state.isDue(essence, urgent, time.Now()) {
 			continue
 		}
-		if state.held = !h.MatchesObject(p.plainRequest(m, body)); state.held {
+		if state.held = !p.matches(m, h, body); state.held {
 			continue // the object must change first
 		}
 		after := p.callReconciler(ctx, m, h, state, essence, body)
@@ -171,6 +171,14 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 		}
 		body = after
 	}
+}
+
+// matches reports whether the object meets the criteria of a reconcile handler.
+func (p *Processor) matches(m *Memory, h *handler.Handler, body *object.Body) bool {
+	if len(h.When) == 0 {
+		return h.MatchesObject(&handler.Request{Body: body}) // only functions need more
+	}
+	return h.MatchesObject(p.plainRequest(m, body))
 }
 
 // essenceID returns the text that identifies the essence of the object. It is computed once
