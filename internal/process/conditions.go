@@ -98,7 +98,7 @@ func (p *Processor) setConditions(ctx context.Context, v verdict, body *object.B
 		}
 	}
 	if !asked.Empty() || body.Stale() || changesStatus(body, edit) {
-		asked.Edit(edit)
+		asked.EditStatus(edit)
 	}
 }
 
