@@ -249,12 +249,14 @@ var errHidden = errors.New("the compressed message has escapes")
 
 // decodeRecord decodes a record from JSON. found is false for null.
 func decodeRecord(text []byte) (record Record, found bool, err error) {
-	var read *Record
-	if err := json.Unmarshal(text, &read); err != nil || read == nil {
+	if bytes.Equal(bytes.Trim(text, " \t\r\n"), []byte("null")) {
+		return Record{}, false, nil
+	}
+	if err := record.UnmarshalJSON(text); err != nil {
 		return Record{}, false, err
 	}
-	if m := read.Message; m != nil && strings.HasPrefix(*m, "gz:H4sI") && !bytes.Contains(text, []byte(*m)) {
+	if m := record.Message; m != nil && strings.HasPrefix(*m, "gz:H4sI") && !bytes.Contains(text, []byte(*m)) {
 		return Record{}, false, errHidden
 	}
-	return *read, true, nil
+	return record, true, nil
 }

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,7 +51,7 @@ func (s *StatusProgress) Load(_ context.Context, o Object, ids []string) (map[st
 		if !ok {
 			continue
 		}
-		text, err := json.Marshal(value)
+		text, err := jsonvalue.Encode(value)
 		if err != nil {
 			damaged.add(id, "the status under "+id, err)
 			continue

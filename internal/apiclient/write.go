@@ -2,7 +2,6 @@ package apiclient
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,7 +42,7 @@ func (c *Objects) Create(ctx context.Context, t kube.Target, fields map[string]a
 }
 
 func (c *Objects) create(ctx context.Context, t kube.Target, fields map[string]any, params []kube.Param) (*object.Body, error) {
-	raw, err := json.Marshal(fields)
+	raw, err := jsonvalue.Encode(fields)
 	if err != nil {
 		return nil, fmt.Errorf("encode the object: %w", err)
 	}
@@ -64,7 +63,7 @@ func (c *Objects) create(ctx context.Context, t kube.Target, fields map[string]a
 // not exist. If the response is lost, it is sent again unless the object has the
 // fields.
 func (c *Objects) Apply(ctx context.Context, t kube.Target, fields map[string]any, params ...kube.Param) (*object.Body, error) {
-	raw, err := json.Marshal(fields)
+	raw, err := jsonvalue.Encode(fields)
 	if err != nil {
 		return nil, fmt.Errorf("encode the object: %w", err)
 	}
@@ -77,7 +76,7 @@ func (c *Objects) Apply(ctx context.Context, t kube.Target, fields map[string]an
 // Merge sends a merge patch. If the response is lost, it is sent again unless the
 // object shows its effect.
 func (c *Objects) Merge(ctx context.Context, t kube.Target, change map[string]any, params ...kube.Param) (*object.Body, error) {
-	raw, err := json.Marshal(change)
+	raw, err := jsonvalue.Encode(change)
 	if err != nil {
 		return nil, fmt.Errorf("encode the patch: %w", err)
 	}

@@ -246,9 +246,22 @@ func fold(body *object.Body, p *patch.Patch) *patch.Patch {
 	if len(p.Edits()) == 0 {
 		return p
 	}
+	fields := body.Map
+	if !p.EditsWhole() {
+		fields = func() map[string]any { return statusOf(body) }
+	}
 	folded := &patch.Patch{}
-	folded.Merge(p.Fold(body.Map))
+	folded.Merge(p.Fold(fields))
 	return folded
+}
+
+// statusOf returns the object with nothing but its status.
+func statusOf(body *object.Body) map[string]any {
+	status, ok := body.Lookup("status")
+	if !ok {
+		return map[string]any{}
+	}
+	return map[string]any{"status": status}
 }
 
 // merge sends one merge patch and checks that the server kept it. The patch contains

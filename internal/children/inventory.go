@@ -122,17 +122,16 @@ func Decode(text, owner string) (*Inventory, error) {
 	if err != nil {
 		return inventory, err
 	}
-	parts := strings.SplitN(text, ";", 5)
-	if len(parts) != 4 || parts[0] != version || parts[1] != Short(owner) {
+	var parts [4]string
+	if !split(text, ";", parts[:], 4) || parts[0] != version || parts[1] != Short(owner) {
 		return inventory, ErrInventory
 	}
-	kinds := strings.SplitN(parts[2], ",", MaxEntries+1)
-	lines := strings.SplitN(parts[3], ",", MaxEntries+1)
-	if len(kinds) > MaxEntries || len(lines) > MaxEntries {
+	if strings.Count(parts[2], ",") >= MaxEntries || strings.Count(parts[3], ",") >= MaxEntries {
 		return inventory, ErrInventory
 	}
-	var entries []Entry
-	for _, line := range lines {
+	kinds := strings.Split(parts[2], ",")
+	entries := make([]Entry, 0, strings.Count(parts[3], ",")+1)
+	for line := range strings.SplitSeq(parts[3], ",") {
 		e, ok := decodeEntry(line, kinds)
 		if !ok {
 			return inventory, ErrInventory
@@ -155,13 +154,24 @@ func decompress(text string) (string, error) {
 	return string(raw), nil
 }
 
-func decodeEntry(line string, kinds []string) (e Entry, ok bool) {
-	parts := strings.SplitN(line, "/", 7)
-	if len(parts) < 3 || len(parts) > 6 {
-		return e, false
+// split puts the parts of a text into a slice. It reports whether there are at least so
+// many of them, and not more than the slice has room for.
+func split(text, separator string, into []string, least int) bool {
+	n := 0
+	for part := range strings.SplitSeq(text, separator) {
+		if n == len(into) {
+			return false
+		}
+		into[n] = part
+		n++
 	}
-	for len(parts) < 6 {
-		parts = append(parts, "")
+	return n >= least
+}
+
+func decodeEntry(line string, kinds []string) (e Entry, ok bool) {
+	var parts [6]string
+	if !split(line, "/", parts[:], 3) {
+		return e, false
 	}
 	i, err := strconv.Atoi(parts[0])
 	if err != nil || i < 0 || i >= len(kinds) || parts[1] == "" {

@@ -2,8 +2,9 @@ package children
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"hash/fnv"
 
 	"gopf.dev/gopf/internal/jsonvalue"
@@ -60,4 +61,6 @@ func escaped(text []byte) bool {
 }
 
 // DigestText returns the digest as it is stored on a child.
-func DigestText(digest uint32) string { return fmt.Sprintf("%08x", digest) }
+func DigestText(digest uint32) string {
+	return hex.EncodeToString(binary.BigEndian.AppendUint32(nil, digest))
+}

@@ -35,6 +35,9 @@ func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 // readinessOf returns the readiness of a child without decoding all of it.
 func readinessOf(info kind.Info, body *object.Body, generation any) readiness.Verdict {
 	ruled := readiness.HasRule(info.APIVersion(), info.Kind)
+	if !ruled && !body.HasStatus() && !body.Deleting {
+		return readiness.Of(nil) // as for a ConfigMap: nothing says that it is not ready
+	}
 	fields := map[string]any{}
 	if ruled || body.HasStatus() {
 		fields = body.Members(func(name string) bool { return name == "status" || ruled && name == "spec" })

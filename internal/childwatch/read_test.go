@@ -88,6 +88,25 @@ func TestReadinessNeedsNoWholeChild(t *testing.T) {
 	}
 }
 
+// At a start, all children are read. The limit has room for the race detector and for other
+// versions of Go.
+func TestChildrenWithoutAStatusAreReadWithFewAllocations(t *testing.T) {
+	s := store()
+	body, err := object.ParseWhole([]byte(`{"metadata": {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "1", "labels": {"gopf.dev/children": "op"}, ` +
+		`"managedFields": [{"manager": "op", "operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {}}}]}, "data": {"a": "b"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := testing.AllocsPerRun(100, func() {
+		if _, err := s.Read(configs, body); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 14 {
+		t.Errorf("%.0f allocations", n)
+	}
+}
+
 func BenchmarkRead(b *testing.B) {
 	s := store()
 	body, err := object.ParseWhole([]byte(marked))

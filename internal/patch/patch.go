@@ -17,6 +17,7 @@ type Edit func(fields map[string]any)
 type Patch struct {
 	merge map[string]any
 	edits []Edit
+	whole bool // an edit needs more of the object than the status
 }
 
 // Set sets the value at the path; nil deletes the field. The path must not be empty.
@@ -113,7 +114,14 @@ func (p *Patch) Lookup(path ...string) (any, bool) {
 }
 
 // Edit adds a function that runs on the newest object before the patch is sent.
-func (p *Patch) Edit(fn Edit) { p.edits = append(p.edits, fn) }
+func (p *Patch) Edit(fn Edit) { p.edits, p.whole = append(p.edits, fn), true }
+
+// EditStatus adds a function like Edit. It must read and change nothing but the status: it
+// may be called with an object that has no other fields.
+func (p *Patch) EditStatus(fn Edit) { p.edits = append(p.edits, fn) }
+
+// EditsWhole reports whether the edits need the whole object, and not only its status.
+func (p *Patch) EditsWhole() bool { return p.whole }
 
 // Edits returns the added functions, in the order of addition.
 func (p *Patch) Edits() []Edit { return p.edits }
@@ -143,7 +151,7 @@ func (p *Patch) Empty() bool { return len(p.merge) == 0 && len(p.edits) == 0 }
 // Absorb adds the changes and edits of another patch after those of p.
 func (p *Patch) Absorb(other *Patch) {
 	p.Merge(other.merge)
-	p.edits = append(p.edits, other.edits...)
+	p.edits, p.whole = append(p.edits, other.edits...), p.whole || other.whole
 }
 
 // Fields returns the merge patch as decoded JSON, without the edits. The caller must

@@ -3,9 +3,9 @@ package process
 import (
 	"context"
 	"maps"
-	"reflect"
 	"time"
 
+	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/object"
@@ -98,7 +98,7 @@ func (p *Processor) setConditions(ctx context.Context, v verdict, body *object.B
 		}
 	}
 	if !asked.Empty() || body.Stale() || changesStatus(body, edit) {
-		asked.Edit(edit)
+		asked.EditStatus(edit)
 	}
 }
 
@@ -112,7 +112,7 @@ func changesStatus(body *object.Body, edit patch.Edit) bool {
 	}
 	after := map[string]any{"status": maps.Clone(before)}
 	edit(after)
-	return !reflect.DeepEqual(before, after["status"])
+	return !diff.Equal(before, after["status"])
 }
 
 // explainTeardown puts the name of the child that the deletion waits for into the

@@ -94,6 +94,9 @@ type Processor struct {
 	// Aside runs a blocking call for an object of the namespace without occupying an
 	// active slot: other objects proceed meanwhile. nil means that slots are unlimited.
 	Aside func(namespace string, call func())
+	// Inside runs a part of a call of Aside in an active slot. nil means that slots are
+	// unlimited.
+	Inside func(namespace string, part func())
 	// Alarm schedules another turn of the object. It replaces an earlier alarm.
 	Alarm func(key string, at time.Time)
 	// Mark returns the next value of the counter that also numbers lists and watch
@@ -189,6 +192,7 @@ type rare struct {
 	witness *witness // nil means that the traces on the object are not known
 	owner   *owner   // the state of reconcile handlers; nil means none
 	seen    seenEssence
+	loaded  loadedRecords // only during a turn
 }
 
 // witnessed returns the expected traces. nil means that they are not known.
@@ -293,6 +297,15 @@ func (p *Processor) aside(body *object.Body, fn func()) {
 		return
 	}
 	p.Aside(body.Namespace, fn)
+}
+
+// inside runs a part of a call of aside in an active slot; see [Processor.Inside].
+func (p *Processor) inside(body *object.Body, fn func()) {
+	if p.Inside == nil {
+		fn()
+		return
+	}
+	p.Inside(body.Namespace, fn)
 }
 
 // pend returns the pending work of the object, and creates it if necessary.

@@ -13,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/pause"
@@ -162,7 +163,7 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 		if !state.isDue(essence, urgent, time.Now()) {
 			continue
 		}
-		if state.held = !h.MatchesObject(p.plainRequest(m, body)); state.held {
+		if state.held = !p.matches(m, h, body); state.held {
 			continue // the object must change first
 		}
 		after := p.callReconciler(ctx, m, h, state, essence, body)
@@ -171,6 +172,14 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 		}
 		body = after
 	}
+}
+
+// matches reports whether the object meets the criteria of a reconcile handler.
+func (p *Processor) matches(m *Memory, h *handler.Handler, body *object.Body) bool {
+	if len(h.When) == 0 {
+		return h.MatchesObject(&handler.Request{Body: body}) // only functions need more
+	}
+	return h.MatchesObject(p.plainRequest(m, body))
 }
 
 // essenceID returns the text that identifies the essence of the object. It is computed once
@@ -322,14 +331,19 @@ func (r *reconciling) attempt(ctx context.Context, request *handler.Request) exe
 }
 
 // applyChildren brings the children to their desired state. Problems with single children
-// are its error.
-func (r *reconciling) applyChildren(ctx context.Context, request *handler.Request, prune bool) error {
+// are its error. It takes an active slot: the number of objects whose children are being
+// written at the same time is limited, and so is the memory for their requests.
+func (r *reconciling) applyChildren(ctx context.Context, request *handler.Request, prune bool) (err error) {
 	if err := request.Children.Mistake; err != nil {
 		return &handler.PermanentError{Err: err}
 	}
-	result, err := r.Reconcile.Runner.Run(ctx, reconcile.Task{
-		Owner: r.owner(), Inventory: r.inventory, Others: r.others, Alone: len(r.Reconcile.Handlers) == 1, Retry: r.state.retries > 0,
-		Wanted: request.Children.Wanted, Prune: prune, Fights: &r.memory.owner().fights, Log: request.Log, Guard: r.guard,
+	var result reconcile.Result
+	r.inside(r.body, func() {
+		ctx := kube.WithPauses(ctx, func(pause func()) { r.aside(r.body, pause) })
+		result, err = r.Reconcile.Runner.Run(ctx, reconcile.Task{
+			Owner: r.owner(), Inventory: r.inventory, Others: r.others, Alone: len(r.Reconcile.Handlers) == 1, Retry: r.state.retries > 0,
+			Wanted: request.Children.Wanted, Prune: prune, Fights: &r.memory.owner().fights, Log: request.Log, Guard: r.guard,
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the object for its children: %w", err)

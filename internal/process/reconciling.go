@@ -31,6 +31,7 @@ type reconciling struct {
 	body      *object.Body // the newest known state of the object
 	inventory *children.Inventory
 	others    []children.Entry // of the other reconcile handlers
+	read      string           // the inventory as it was loaded
 	stored    string           // the inventory as it is stored
 	recorded  bool             // a record of the handler is stored
 	result    *reconcile.Result
@@ -39,11 +40,7 @@ type reconciling struct {
 // load loads the inventories and the record of the handler.
 func (r *reconciling) load(ctx context.Context) error {
 	r.result = &reconcile.Result{}
-	ids := []string{r.handler.ID}
-	for _, h := range r.Reconcile.Handlers {
-		ids = append(ids, inventoryID(h.ID))
-	}
-	records, err := r.Config.Progress.Load(ctx, stored{r.body}, ids)
+	records, err := r.loadReconciled(ctx, r.memory, r.body)
 	if _, malformed := errors.AsType[*storage.MalformedError](err); err != nil && !malformed {
 		return fmt.Errorf("load the inventory of children: %w", err)
 	}
@@ -60,9 +57,40 @@ func (r *reconciling) load(ctx context.Context) error {
 			r.others = append(r.others, found.Entries...)
 			continue
 		}
-		r.inventory, r.stored = found, text
+		r.inventory, r.read, r.stored = found, text, text
 	}
 	return nil
+}
+
+// loadedRecords are the records and inventories of all reconcile handlers. A turn needs
+// them twice: for the finalizer, and for the calls.
+type loadedRecords struct {
+	of      *object.Body // the state that they belong to; nil means that none are loaded
+	records map[string]storage.Record
+}
+
+// loadReconciled loads the records and inventories of all reconcile handlers, once per
+// turn and state of the object. The error may be a [*storage.MalformedError].
+func (p *Processor) loadReconciled(ctx context.Context, m *Memory, body *object.Body) (map[string]storage.Record, error) {
+	if m.rare != nil && m.rare.loaded.of == body {
+		return m.rare.loaded.records, nil
+	}
+	ids := make([]string, 0, 2*len(p.Reconcile.Handlers))
+	for _, h := range p.Reconcile.Handlers {
+		ids = append(ids, h.ID, inventoryID(h.ID))
+	}
+	records, err := p.Config.Progress.Load(ctx, stored{body}, ids)
+	if err == nil && m.rare != nil {
+		m.rare.loaded = loadedRecords{body, records}
+	}
+	return records, err
+}
+
+// dropLoaded drops the loaded records: at the end of a turn, and when records are saved.
+func (m *Memory) dropLoaded() {
+	if m.rare != nil {
+		m.rare.loaded = loadedRecords{}
+	}
 }
 
 // inventoryOf returns the inventory in a record. A malformed one, or that of another
@@ -83,13 +111,9 @@ func inventoryOf(record storage.Record, uid string) (text string, found *childre
 func (r *reconciling) save(ctx context.Context, outcome execute.Outcome, request *handler.Request) (*object.Body, error) {
 	ctx, cancel := r.lasting(ctx)
 	defer cancel()
-	text := r.stored
-	if r.result.Inventory != nil {
-		encoded, err := r.result.Inventory.Encode()
-		if err != nil {
-			return nil, err
-		}
-		text = encoded
+	text, err := r.text()
+	if err != nil {
+		return nil, err
 	}
 	asked := &patch.Patch{}
 	asked.Absorb(request.Patch)
@@ -113,6 +137,15 @@ func (r *reconciling) save(ctx context.Context, outcome execute.Outcome, request
 		r.stored = text
 	}
 	return after, err
+}
+
+// text returns the inventory after a call as it must be stored.
+func (r *reconciling) text() (string, error) {
+	now := r.result.Inventory
+	if now == nil || len(now.Entries) > 0 && slices.Equal(now.Entries, r.inventory.Entries) && r.stored == r.read {
+		return r.stored, nil
+	}
+	return now.Encode()
 }
 
 // record returns the record of the handler after a call. nil means that none is needed.
@@ -151,6 +184,7 @@ func (r *reconciling) saveRecords(ctx context.Context, notes *patch.Patch, text 
 	if len(changed)+len(purge) == 0 {
 		return nil
 	}
+	r.memory.dropLoaded()
 	if err := r.Config.Progress.Save(ctx, stored{r.body}, notes, changed, purge); err != nil {
 		return fmt.Errorf("save the inventory of children: %w", err)
 	}
@@ -163,6 +197,9 @@ func (r *reconciling) send(ctx context.Context, asked, notes *patch.Patch, f app
 	notes, f, err := r.moveWith(ctx, m, r.body, asked, notes, f)
 	if err != nil {
 		return nil, err
+	}
+	if asked.Empty() && notes.Empty() && !f.Add && !f.Remove {
+		return r.body, nil
 	}
 	applier := apply.Applier{
 		API: r.API, Resource: r.Resource, Log: tracing.Log(ctx, r.Logger(r.body)), Jitter: r.Config.Jitter, Fresh: true,
@@ -214,16 +251,12 @@ const teardownPolling = 10 * time.Second
 // ownedEntries returns the inventories of the reconcile handlers that match the object, and
 // the known children that are in none of them.
 func (v *view) ownedEntries(ctx context.Context) (all []children.Entry, err error) {
-	var ids []string
-	for _, h := range v.Reconcile.Handlers {
-		ids = append(ids, inventoryID(h.ID))
-	}
-	records, err := v.Config.Progress.Load(ctx, v.stored, ids)
+	records, err := v.loadReconciled(ctx, v.memory, v.body)
 	if err = v.ignoreMalformed(err); err != nil {
 		return nil, fmt.Errorf("load the inventory of children: %w", err)
 	}
 	for _, h := range v.Reconcile.Handlers {
-		if !h.MatchesObject(v.plainRequest(v.memory, v.body)) {
+		if !v.matches(v.memory, h, v.body) {
 			continue
 		}
 		_, found := inventoryOf(records[inventoryID(h.ID)], v.body.UID)

@@ -83,6 +83,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 		p.schedule(ctx, m, after, due, err)
 	}
 	p.reconcile(ctx, m, last, why)
+	m.dropLoaded()
 	return false
 }
 

@@ -393,12 +393,28 @@ func (q *Queue[K, E]) Aside(group string, fn func()) {
 		fn()
 		return
 	}
-	q.mu.Lock()
-	q.active--
-	q.advance()
-	q.mu.Unlock()
+	q.leave()
 	defer q.back(group)
 	fn()
+}
+
+// Inside runs a part of a call of [Queue.Aside] in an active slot. It waits for the slot.
+func (q *Queue[K, E]) Inside(group string, fn func()) {
+	if q.config.Active == 0 {
+		fn()
+		return
+	}
+	q.back(group)
+	defer q.leave()
+	fn()
+}
+
+// leave gives the active slot of a turn to others.
+func (q *Queue[K, E]) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.active--
+	q.advance()
 }
 
 // back waits until the turn may be active again.

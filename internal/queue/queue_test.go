@@ -320,6 +320,40 @@ func TestTurnsAsideDoNotOccupyActiveSlots(t *testing.T) {
 	})
 }
 
+func TestPartsInsideOccupyActiveSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var active, most, begun, mostBegun atomic.Int32
+		note := func(n, most *atomic.Int32) {
+			if v := n.Add(1); v > most.Load() {
+				most.Store(v)
+			}
+		}
+		var q *Queue[int, int]
+		q = New(Config[int, int]{Active: 3, Turn: func(context.Context, int, int) {
+			note(&begun, &mostBegun)
+			q.Aside("", func() {
+				q.Inside("", func() {
+					note(&active, &most)
+					time.Sleep(time.Second)
+					active.Add(-1)
+				})
+			})
+			begun.Add(-1)
+		}})
+		for key := range 100 {
+			q.Put(t.Context(), key, 0)
+		}
+		time.Sleep(time.Minute)
+		if actors, _, _ := q.Depth(); actors != 0 {
+			t.Errorf("%d turns have not ended", actors)
+		}
+		q.Close()
+		if most.Load() != 3 || mostBegun.Load() > 9 {
+			t.Errorf("%d parts ran at a time in %d concurrent turns, want 3 in at most 9", most.Load(), mostBegun.Load())
+		}
+	})
+}
+
 func TestStartedTurnsFinishFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var begun, most atomic.Int32

@@ -28,10 +28,13 @@ func (x *run) mark(w *handler.Wanted) error {
 		child(metadata, "annotations")[childwatch.OwnerAnnotation] = childwatch.OwnerText(x.Owner.Info, x.Owner.Identity, w.Orphan)
 	} else {
 		references, _ := metadata["ownerReferences"].([]any)
-		metadata["ownerReferences"] = append(references, map[string]any{
-			"apiVersion": x.Owner.Info.APIVersion(), "kind": x.Owner.Info.Kind, "name": x.Owner.Name, "uid": x.Owner.UID,
-			"controller": true, "blockOwnerDeletion": true,
-		})
+		if x.reference == nil {
+			x.reference = map[string]any{
+				"apiVersion": x.Owner.Info.APIVersion(), "kind": x.Owner.Info.Kind, "name": x.Owner.Name, "uid": x.Owner.UID,
+				"controller": true, "blockOwnerDeletion": true,
+			}
+		}
+		metadata["ownerReferences"] = append(references, x.reference)
 	}
 	if w.APIVersion == "v1" && w.Kind == "Secret" {
 		plainSecret(fields)

@@ -76,15 +76,18 @@ func (r *Runner) Teardown(ctx context.Context, owner Owner, known []children.Ent
 // not gone yet, and one of those whose deletion takes time. deleted is called for each
 // deletion that was requested.
 func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []children.Entry, desired []children.Desired, allReady bool, deleted func(children.Entry)) (left []children.Entry, blocking *children.Entry, err error) {
-	found := map[children.Key]*childwatch.Child{}
-	kinds := r.kinds(known)
-	known, err = r.deleteStrays(ctx, kinds, owner, known, desired, deleted)
 	undesired := slices.DeleteFunc(slices.Clone(known), func(e children.Entry) bool {
 		return e.Orphan || slices.ContainsFunc(desired, func(d children.Desired) bool { return d.Key == e.Key })
 	})
+	if len(undesired) == 0 { // as in most calls
+		return nil, nil, nil
+	}
+	kinds := r.kinds(undesired)
+	undesired, err = r.deleteStrays(ctx, kinds, owner, undesired, deleted)
 	if err != nil {
 		return undesired, nil, err
 	}
+	found := map[children.Key]*childwatch.Child{}
 	for _, e := range undesired {
 		child, err := r.findOwn(ctx, kinds, owner, e)
 		if err != nil {
@@ -96,7 +99,7 @@ func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []childre
 	}
 	exists := func(e children.Entry) bool { return found[e.Key] != nil }
 	for {
-		now, rest := children.Prune(known, desired, exists, allReady)
+		now, rest := children.Prune(undesired, desired, exists, allReady)
 		if len(now) == 0 {
 			return rest, nil, nil
 		}
@@ -124,17 +127,17 @@ func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []childre
 	}
 }
 
-// deleteStrays deletes the strays that are not desired, and does not wait for them. It
-// returns the other entries.
-func (r *Runner) deleteStrays(ctx context.Context, kinds *kinds, owner Owner, known []children.Entry, desired []children.Desired, deleted func(children.Entry)) (others []children.Entry, err error) {
-	for _, e := range known {
+// deleteStrays deletes the strays, and does not wait for them. It returns the other
+// entries.
+func (r *Runner) deleteStrays(ctx context.Context, kinds *kinds, owner Owner, undesired []children.Entry, deleted func(children.Entry)) (others []children.Entry, err error) {
+	for _, e := range undesired {
 		if !e.Stray {
 			others = append(others, e)
 			continue
 		}
 		child := r.Store.Find(e.Key)
 		gone := child == nil || child.Deleting || e.UID != children.Short(child.UID) || !child.BelongsTo(owner.UID, owner.Namespace)
-		if err != nil || gone || slices.ContainsFunc(desired, func(d children.Desired) bool { return d.Key == e.Key }) {
+		if err != nil || gone {
 			continue
 		}
 		info, failure := kinds.info(ctx, e.Key)

@@ -93,13 +93,15 @@ type run struct {
 	full   map[string]string        // the groups of which no more child may be changed now, with the reason
 	turned map[*handler.Wanted]bool // the children that a plan changes; nil without a plan
 	judged map[*handler.Wanted]judged
+
+	reference map[string]any // the owner reference of all children; not modified
 }
 
 // Run brings the children to their desired state, as far as that is possible now. One
 // child that cannot be applied does not affect the others. The error is that of Guard.
 func (r *Runner) Run(ctx context.Context, t Task) (Result, error) {
 	x := &run{Runner: r, Task: t, ready: map[*handler.Wanted]bool{}, full: map[string]string{}}
-	x.result.Inventory = &children.Inventory{Owner: t.Owner.UID}
+	x.result.Inventory = &children.Inventory{Owner: t.Owner.UID, Entries: make([]children.Entry, 0, len(t.Wanted))}
 	desired := make([]children.Desired, 0, len(t.Wanted))
 	for _, w := range t.Wanted {
 		if err := x.mark(w); err != nil && w.Problem == nil {
@@ -119,9 +121,9 @@ func (r *Runner) Run(ctx context.Context, t Task) (Result, error) {
 
 // guard calls Guard if a desired child requires it.
 func (x *run) guard(ctx context.Context, desired []children.Desired) error {
-	planned := &children.Inventory{Owner: x.Owner.UID, Entries: slices.Clone(x.Inventory.Entries)}
+	planned := &children.Inventory{Owner: x.Owner.UID, Entries: slices.Clip(x.Inventory.Entries)} // not modified: appending copies
 	for _, d := range desired {
-		if planned.Find(d.Key) == nil && (d.Outside || d.Wave > 0) && !d.Orphan {
+		if (d.Outside || d.Wave > 0) && !d.Orphan && planned.Find(d.Key) == nil {
 			planned.Entries = append(planned.Entries, children.Entry{Key: d.Key, Wave: d.Wave, Outside: d.Outside})
 		}
 	}
@@ -298,12 +300,11 @@ func (x *run) conclude(w *handler.Wanted, child *childwatch.Child, known *childr
 	x.put(e)
 	ready, failed, message := Ready(w, child.Readiness, child.Body)
 	x.ready[w] = ready
-	text := w.Key.String() + ": " + message
 	switch {
 	case failed && x.result.Failed == "":
-		x.result.Failed = text
+		x.result.Failed = w.Key.String() + ": " + message
 	case !ready:
-		x.wait(text)
+		x.wait(w.Key.String() + ": " + message)
 	}
 }
 
