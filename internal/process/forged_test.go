@@ -90,6 +90,43 @@ func TestAForgedInventoryCausesFewRequestsDuringADeletion(t *testing.T) {
 	})
 }
 
+// A client that deletes an object with the policy Orphan keeps its children, whatever the
+// order is in which the operator would delete them.
+func TestOrphansAreNotDeletedWithTheirOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text, err := (&children.Inventory{Owner: "u", Entries: []children.Entry{{Key: childKey("one"), UID: "00000001", Wave: 1}}}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var alarms []time.Duration
+		c := newCluster()
+		metadata := map[string]any{"name": "x", "namespace": "ns", "uid": "u", "deletionTimestamp": "2000-01-01T00:00:00Z", "finalizers": []any{"orphan", "f", "other"},
+			"annotations": map[string]any{storage.DefaultPrefix + "/gopf.children.fn": storage.Record{Message: &text}.Encode(false)}}
+		c.object["metadata"] = metadata
+		k, server := newKind(c, &alarms), &refusing{cluster: c}
+		k.API = server
+		k.Reconcile = &Reconcile{
+			Listed:   func(*handler.Handler) bool { return true },
+			Handlers: handler.Set{{ID: "fn", Reconcile: &handler.Reconcile{}}},
+			Runner: &reconcile.Runner{Objects: &apiclient.Objects{API: server, Known: func() []kind.Info { return []kind.Info{childInfo} }},
+				Store: childwatch.NewStore("op", func() uint64 { return 1 }), Name: "op"},
+		}
+		event := &Event{Type: "ADDED", Body: c.body()}
+		m := NewMemory(event)
+		c.broken = errors.New("not now")
+		k.Turn(t.Context(), m, Occasion{Event: event})
+		c.broken = nil
+		metadata["finalizers"], c.version = []any{"f", "other"}, c.version+1 // by the garbage collector
+		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
+		if server.reads > 0 {
+			t.Errorf("%d children were looked up", server.reads)
+		}
+		if c.writes < 2 {
+			t.Errorf("the operator wrote %d times: it does not remove its finalizer", c.writes)
+		}
+	})
+}
+
 func childKey(name string) children.Key {
 	return children.Key{APIVersion: childInfo.APIVersion(), Kind: childInfo.Kind, Namespace: "ns", Name: name}
 }

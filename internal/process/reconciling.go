@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/execute"
@@ -198,6 +200,15 @@ func (v *view) expectTeardown(ctx context.Context) error {
 		return err
 	}
 	o := v.memory.owner()
+	if v.body.Deleting && slices.Contains(v.body.Finalizers(), metav1.FinalizerOrphanDependents) {
+		// The client that deleted the object wants to keep the children. The garbage collector
+		// removes this finalizer later; the children must stay nonetheless.
+		if o == nil {
+			o = &owner{calls: map[string]*reconciled{}, body: v.Reconcile.packer.Pack(v.body)}
+			v.memory.own(o)
+		}
+		o.gone = true
+	}
 	v.ownsInOrder = children.NeedsFinalizer(entries)
 	v.tearing = v.ownsInOrder && v.body.Deleting && v.blocked && !(o != nil && o.gone)
 	if v.tearing {
