@@ -23,7 +23,7 @@ func FormatTime(t time.Time) string {
 // result is in UTC, and truncated to microseconds.
 func ParseTime(s string) (time.Time, error) {
 	if t, err := time.Parse(timeLayout, s); err == nil {
-		return t.UTC(), nil
+		return inRange(t.UTC(), s)
 	}
 	m := timeForms.FindStringSubmatch(s)
 	if m == nil || m[2] != "" && m[2][0] != '-' && m[3] == "" {
@@ -43,7 +43,16 @@ func ParseTime(s string) (time.Time, error) {
 	if m[8] == "-" {
 		offset = -offset
 	}
-	return t.Add(-offset), nil
+	return inRange(t.Add(-offset), s)
+}
+
+// inRange returns an error for a time whose year in UTC has not four digits, because of the
+// offset: FormatTime would write a timestamp that ParseTime cannot read.
+func inRange(t time.Time, s string) (time.Time, error) {
+	if year := t.Year(); year < 0 || year > 9999 {
+		return time.Time{}, fmt.Errorf("%q is not within the years 0 to 9999 in UTC", s)
+	}
+	return t, nil
 }
 
 var timeForms = regexp.MustCompile(`^(\d{4})(?:(-\d{1,2}|\d{2})(?:(-\d{1,2}|\d{2})` + // the date

@@ -42,6 +42,7 @@ func TestInvalidTimestampsAreErrors(t *testing.T) {
 	for _, text := range []string{
 		"", "now", "202601", "2026-13-01", "2026-02-30", "2026-01-02T24:00:00", "2026-01-02T03:60:00", "2026-01-02T03:04:61",
 		"2026-01-02T03:04:05 Z", "2026-01-02T", "2026-01-02Z", "2026-01-02T03:04:05Zulu", "x2026-01-02",
+		"0000-01-01T00:00:00.000000+23:59", "0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59.000000-23:59", "9999-12-31T23:59:59-00:01",
 	} {
 		if parsed, err := storage.ParseTime(text); err == nil {
 			t.Errorf("ParseTime(%q): got %v, want an error", text, parsed)

@@ -58,10 +58,12 @@ type owner struct {
 	newest   *object.Body   // the newest known state during a turn
 	calls    map[string]*reconciled
 	fights   reconcile.Fights
-	blocking string // the child that the deletion waits for
-	gone     bool   // the object is being deleted, and its children are gone
-	judged   bool   // the condition Paused was compared with the pause since the process started
-	paused   bool   // the object has the condition Paused, or may have it
+	blocking string       // the child that the deletion waits for
+	failures int          // of the deletion of the children, in a row
+	failed   children.Key // the child at which the deletion failed last, if it is known
+	gone     bool         // the object is being deleted, and its children are gone, or are kept
+	judged   bool         // the condition Paused was compared with the pause since the process started
+	paused   bool         // the object has the condition Paused, or may have it
 }
 
 // reconciled is the state of one reconcile handler of one object.

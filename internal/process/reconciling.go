@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/execute"
@@ -236,17 +238,40 @@ func (v *view) expectTeardown(ctx context.Context) error {
 		return err
 	}
 	o := v.memory.owner()
+	if v.body.Deleting && slices.Contains(v.body.Finalizers(), metav1.FinalizerOrphanDependents) {
+		// The client that deleted the object wants to keep the children. The garbage collector
+		// removes this finalizer later; the children must stay nonetheless.
+		if o == nil {
+			o = &owner{calls: map[string]*reconciled{}, body: v.Reconcile.packer.Pack(v.body)}
+			v.memory.own(o)
+		}
+		o.gone = true
+	}
 	v.ownsInOrder = children.NeedsFinalizer(entries)
 	v.tearing = v.ownsInOrder && v.body.Deleting && v.blocked && !(o != nil && o.gone)
 	if v.tearing {
-		v.staying = sooner(v.staying, handler.Some(teardownPolling))
+		v.staying = sooner(v.staying, handler.Some(teardownPause(o)))
 	}
 	return nil
 }
 
-// teardownPolling is the time between two looks at children that are being deleted. Their
-// events start a turn earlier.
-const teardownPolling = 10 * time.Second
+const (
+	// teardownPolling is the time between two looks at children that are being deleted. Their
+	// events start a turn earlier.
+	teardownPolling = 10 * time.Second
+	// teardownDoublings limits how often failures double this time.
+	teardownDoublings = 5
+)
+
+// teardownPause returns the time until the next look at children that are being deleted. It
+// grows with each failure: a forged inventory can have entries that fail forever. o may be
+// nil.
+func teardownPause(o *owner) time.Duration {
+	if o == nil {
+		return teardownPolling
+	}
+	return teardownPolling << min(o.failures, teardownDoublings)
+}
 
 // ownedEntries returns the inventories of the reconcile handlers that match the object, and
 // the known children that are in none of them.
@@ -277,9 +302,16 @@ func (v *view) teardown(ctx context.Context, c *change) {
 	}
 	entries, err := v.ownedEntries(ctx)
 	if err == nil {
+		o := m.owner()
+		if i := slices.IndexFunc(entries, func(e children.Entry) bool { return e.Key == o.failed }); i > 0 {
+			entries[0], entries[i] = entries[i], entries[0] // if it still fails, there are no other requests
+		}
 		done, blocking, failure := v.Reconcile.Runner.Teardown(ctx, reconcile.Owner{Info: v.Resource, Identity: v.body.Identity}, entries)
+		if o.failed = (children.Key{}); failure != nil && blocking != nil {
+			o.failed, blocking = blocking.Key, nil
+		}
 		if err = failure; done {
-			m.owner().gone, c.acted = true, true
+			o.gone, c.acted = true, true
 			c.due = handler.Some(time.Duration(0))
 			return
 		}
@@ -290,6 +322,9 @@ func (v *view) teardown(ctx context.Context, c *change) {
 		}
 	}
 	if err != nil {
+		m.owner().failures++
 		v.log.Error("Failed to delete the children of the object; retrying.", "error", err)
+		return
 	}
+	m.owner().failures = 0
 }

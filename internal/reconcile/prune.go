@@ -65,7 +65,8 @@ func (r *Runner) Unlisted(owner Owner, inventory []children.Entry) (found []chil
 }
 
 // Teardown deletes the children of an owner that is being deleted, in waves. done means
-// that none is left. Otherwise, blocking is a child whose deletion takes time.
+// that none is left. Otherwise, blocking is a child whose deletion takes time, or that cannot
+// be read; nil means that another request failed.
 func (r *Runner) Teardown(ctx context.Context, owner Owner, known []children.Entry) (done bool, blocking *children.Entry, err error) {
 	left, blocking, err := r.deleteInWaves(ctx, owner, known, nil, true, func(children.Entry) {})
 	return len(left) == 0 && err == nil, blocking, err
@@ -73,8 +74,8 @@ func (r *Runner) Teardown(ctx context.Context, owner Owner, known []children.Ent
 
 // deleteInWaves deletes the children that are not desired, those of the highest wave
 // first. The next wave starts when all of them are gone. It returns the entries that are
-// not gone yet, and one of those whose deletion takes time. deleted is called for each
-// deletion that was requested.
+// not gone yet, and one of those whose deletion takes time, or that cannot be read. deleted is
+// called for each deletion that was requested.
 func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []children.Entry, desired []children.Desired, allReady bool, deleted func(children.Entry)) (left []children.Entry, blocking *children.Entry, err error) {
 	undesired := slices.DeleteFunc(slices.Clone(known), func(e children.Entry) bool {
 		return e.Orphan || slices.ContainsFunc(desired, func(d children.Desired) bool { return d.Key == e.Key })
@@ -91,7 +92,7 @@ func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []childre
 	for _, e := range undesired {
 		child, err := r.findOwn(ctx, kinds, owner, e)
 		if err != nil {
-			return undesired, nil, err
+			return undesired, &e, err
 		}
 		if child != nil {
 			found[e.Key] = child
@@ -155,7 +156,8 @@ func (r *Runner) deleteStrays(ctx context.Context, kinds *kinds, owner Owner, un
 
 // findOwn returns the live child of an entry. nil means that it is gone: the object of
 // that name, if there is one, belongs to another owner, or another client has created it
-// again. An inventory may be forged, so an entry alone is no reason to delete an object.
+// again. An inventory may be forged, so an entry alone is no reason to delete an object, and
+// an entry that no object can have is no reason to wait.
 //
 // If the operator itself has created the child again, but crashed before it saved the new
 // uid, that child is meant.
@@ -169,8 +171,15 @@ func (r *Runner) findOwn(ctx context.Context, kinds *kinds, owner Owner, e child
 		if err != nil {
 			return nil, fmt.Errorf("find %s: %w", e.Key, err)
 		}
-		if child, err = r.read(ctx, info, e.Key); err != nil || child == nil {
-			return nil, err
+		if _, err := (kube.Target{Info: info, Namespace: e.Namespace, Name: e.Name}).Path(); err != nil {
+			return nil, nil
+		}
+		child, err = r.read(ctx, info, e.Key)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", e.Key, err)
+		}
+		if child == nil {
+			return nil, nil
 		}
 	}
 	if !child.BelongsTo(owner.UID, owner.Namespace) || e.UID != "" && e.UID != children.Short(child.UID) && !child.Applied {

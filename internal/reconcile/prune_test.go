@@ -28,6 +28,9 @@ func (e *empty) Discover(context.Context, ...string) (kube.Discovery, error) {
 }
 
 func (e *empty) Get(_ context.Context, t kube.Target) (*object.Body, error) {
+	if _, err := t.Path(); err != nil {
+		return nil, err
+	}
 	return nil, apierrors.NewNotFound(t.Info.GVR().GroupResource(), t.Name)
 }
 
@@ -48,5 +51,20 @@ func TestAnInventoryWithUnknownKindsCausesOneDiscovery(t *testing.T) {
 	}
 	if server.discoveries != 1 {
 		t.Errorf("%d discoveries", server.discoveries)
+	}
+}
+
+// A tenant can put any text into the inventory of its object.
+func TestAnEntryThatNoObjectCanHaveDelaysNoDeletion(t *testing.T) {
+	server := &empty{}
+	runner := &reconcile.Runner{Objects: &apiclient.Objects{API: server, Known: func() []kind.Info { return []kind.Info{widgets} }}, Name: "me",
+		Store: childwatch.NewStore("me", func() uint64 { return 1 })}
+	owner := reconcile.Owner{Identity: object.Identity{Namespace: "default", Name: "o", UID: "o-uid"}}
+	for _, c := range []struct{ namespace, name string }{{"", "x"}, {"..", "x"}, {"default", ".."}, {"default", "a%2fb"}} {
+		done, _, err := runner.Teardown(t.Context(), owner, []children.Entry{{Outside: true,
+			Key: children.Key{APIVersion: widgets.APIVersion(), Kind: widgets.Kind, Namespace: c.namespace, Name: c.name}}})
+		if !done || err != nil {
+			t.Errorf("%q/%q: done %t, error %v", c.namespace, c.name, done, err)
+		}
 	}
 }

@@ -175,18 +175,20 @@ func (x *run) one(ctx context.Context, w *handler.Wanted) {
 	case children.Refuse:
 		x.fail("Conflict", errors.New(action.Reason))
 		x.keep(known)
-	case children.Repair:
-		if pause := x.Fights.Repair(w.Key, time.Now()); pause > 0 {
-			x.fight(ctx, w, pause)
-			x.keep(known)
-			return
+	case children.Repair, children.Change:
+		if action.Verb == children.Change {
+			if reason := x.rolling(w, child); reason != "" {
+				x.wait(reason)
+				x.keep(known)
+				return
+			}
 		}
-		x.apply(ctx, w, child, known)
-	case children.Change:
-		if reason := x.rolling(w, child); reason != "" {
-			x.wait(reason)
-			x.keep(known)
-			return
+		if known != nil && known.Digest == w.Digest { // the declaration is the same: another client has changed the child
+			if pause := x.Fights.Repair(w.Key, time.Now()); pause > 0 {
+				x.fight(ctx, w, pause)
+				x.keep(known)
+				return
+			}
 		}
 		x.apply(ctx, w, child, known)
 	default:

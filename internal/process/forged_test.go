@@ -1,0 +1,132 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/internal/apiclient"
+	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/childwatch"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/reconcile"
+	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/storage"
+)
+
+// refusing is an API server without children. It forbids the operator to read one of them.
+type refusing struct {
+	apiclient.API
+	*cluster
+	reads int
+}
+
+func (r *refusing) Get(ctx context.Context, t kube.Target) (*object.Body, error) {
+	if t.Info.Plural != childInfo.Plural {
+		return r.cluster.Get(ctx, t)
+	}
+	r.reads++
+	if t.Name == "secret" {
+		return nil, apierrors.NewForbidden(t.Info.GVR().GroupResource(), t.Name, errors.New("no"))
+	}
+	return nil, apierrors.NewNotFound(t.Info.GVR().GroupResource(), t.Name)
+}
+
+func (r *refusing) Patch(ctx context.Context, t kube.Target, kind types.PatchType, raw []byte, p ...kube.Param) (*object.Body, error) {
+	return r.cluster.Patch(ctx, t, kind, raw, p...)
+}
+
+// A tenant can put any entries into the inventory of its object, and then delete the object.
+func TestAForgedInventoryCausesFewRequestsDuringADeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forged := &children.Inventory{Owner: "u"}
+		for i := range children.MaxEntries - 1 {
+			forged.Entries = append(forged.Entries, children.Entry{Key: childKey(fmt.Sprintf("c%d", i)), UID: "00000001", Outside: true})
+		}
+		forged.Entries = append(forged.Entries, children.Entry{Key: childKey("secret"), UID: "00000001", Outside: true})
+		text, err := forged.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var alarms []time.Duration
+		c := newCluster()
+		c.object["metadata"] = map[string]any{"name": "x", "namespace": "ns", "uid": "u", "deletionTimestamp": "2000-01-01T00:00:00Z", "finalizers": []any{"f"},
+			"annotations": map[string]any{storage.DefaultPrefix + "/gopf.children.fn": storage.Record{Message: &text}.Encode(false)}}
+		k, server := newKind(c, &alarms), &refusing{cluster: c}
+		k.API = server
+		known := func() []kind.Info { return []kind.Info{childInfo} }
+		k.Reconcile = &Reconcile{
+			Listed:   func(*handler.Handler) bool { return true },
+			Handlers: handler.Set{{ID: "fn", Reconcile: &handler.Reconcile{}}},
+			Runner:   &reconcile.Runner{Objects: &apiclient.Objects{API: server, Known: known}, Store: childwatch.NewStore("op", func() uint64 { return 1 }), Name: "op"},
+		}
+		event := &Event{Type: "ADDED", Body: c.body()}
+		m := NewMemory(event)
+		k.Turn(t.Context(), m, Occasion{Event: event})
+		if server.reads != children.MaxEntries {
+			t.Errorf("the first turn read %d children, want all %d", server.reads, children.MaxEntries)
+		}
+		var pauses []time.Duration
+		for range 7 {
+			pauses = append(pauses, alarms[len(alarms)-1]/time.Second)
+			time.Sleep(alarms[len(alarms)-1])
+			k.Turn(t.Context(), m, Occasion{Alarm: true})
+		}
+		if more := server.reads - children.MaxEntries; more != 7 {
+			t.Errorf("seven more turns read %d children, want 7", more)
+		}
+		if want := []time.Duration{10, 20, 40, 80, 160, 320, 320}; !slices.Equal(pauses, want) {
+			t.Errorf("the pauses are %d seconds, want %d", pauses, want)
+		}
+	})
+}
+
+// A client that deletes an object with the policy Orphan keeps its children, whatever the
+// order is in which the operator would delete them.
+func TestOrphansAreNotDeletedWithTheirOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text, err := (&children.Inventory{Owner: "u", Entries: []children.Entry{{Key: childKey("one"), UID: "00000001", Wave: 1}}}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var alarms []time.Duration
+		c := newCluster()
+		metadata := map[string]any{"name": "x", "namespace": "ns", "uid": "u", "deletionTimestamp": "2000-01-01T00:00:00Z", "finalizers": []any{"orphan", "f", "other"},
+			"annotations": map[string]any{storage.DefaultPrefix + "/gopf.children.fn": storage.Record{Message: &text}.Encode(false)}}
+		c.object["metadata"] = metadata
+		k, server := newKind(c, &alarms), &refusing{cluster: c}
+		k.API = server
+		k.Reconcile = &Reconcile{
+			Listed:   func(*handler.Handler) bool { return true },
+			Handlers: handler.Set{{ID: "fn", Reconcile: &handler.Reconcile{}}},
+			Runner: &reconcile.Runner{Objects: &apiclient.Objects{API: server, Known: func() []kind.Info { return []kind.Info{childInfo} }},
+				Store: childwatch.NewStore("op", func() uint64 { return 1 }), Name: "op"},
+		}
+		event := &Event{Type: "ADDED", Body: c.body()}
+		m := NewMemory(event)
+		c.broken = errors.New("not now")
+		k.Turn(t.Context(), m, Occasion{Event: event})
+		c.broken = nil
+		metadata["finalizers"], c.version = []any{"f", "other"}, c.version+1 // by the garbage collector
+		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
+		if server.reads > 0 {
+			t.Errorf("%d children were looked up", server.reads)
+		}
+		if c.writes < 2 {
+			t.Errorf("the operator wrote %d times: it does not remove its finalizer", c.writes)
+		}
+	})
+}
+
+func childKey(name string) children.Key {
+	return children.Key{APIVersion: childInfo.APIVersion(), Kind: childInfo.Kind, Namespace: "ns", Name: name}
+}
