@@ -145,6 +145,7 @@ func command(op *gopf.Operator, exit func(code int)) *cobra.Command {
 		// As a plugin of kubectl, "kubectl-databases" is called as "kubectl databases".
 		name = "kubectl " + strings.ReplaceAll(plugin, "_", "-")
 	}
+	var printVersion *bool
 	root := &cobra.Command{
 		Use:         use,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
@@ -155,17 +156,21 @@ Flags can also be set by environment variables: GOPF_RUN_LOG_FORMAT, or
 KOPF_RUN_LOG_FORMAT, sets --log-format of the command 'run'.`,
 		Example: "  " + name + " run --all-namespaces\n  " + name + " run --namespace myapp --verbose\n" +
 			"  " + name + " freeze --all-namespaces --peering default --lifetime 10m",
-		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if *printVersion {
+				_, err := fmt.Fprint(cmd.OutOrStdout(), version())
+				return err
+			}
 			return misuse("the command is missing; use, for example, '%s run --all-namespaces'", name)
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
-	root.Flags().Bool("version", false, "print the versions of the operator and of the framework") // cobra's own flag would occupy -v
-	root.SetVersionTemplate("{{.Version}}")
+	// Not cobra's own flag: it would occupy -v, and its template would add text/template to the
+	// program, for which the linker keeps all exported methods.
+	printVersion = root.Flags().Bool("version", false, "print the versions of the operator and of the framework")
 	root.AddCommand(runCommand(op, name, exit), freezeCommand(op, name), resumeCommand(op, name), policyCommand(op, name), stateCommand(op, name), describeCommand(op), versionCommand())
 	root.AddCommand(explainCommand(op, name), pauseCommand(op, name), continueCommand(op, name), retryCommand(op, name), releaseCommand(op, name), topCommand(op, name), historyCommand(op, name), planCommand(op, name))
 	return root

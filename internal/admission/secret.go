@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -45,7 +44,11 @@ func (s *SecretStore) Load(ctx context.Context) (map[string][]byte, string, erro
 	if err != nil {
 		return nil, "", err
 	}
-	var read corev1.Secret
+	// Not the type of k8s.io/api/core/v1: compiling that package takes longer than compiling
+	// most other dependencies, and many operators do not need it.
+	var read struct {
+		Data map[string][]byte `json:"data"`
+	}
 	if err := b.Decode(&read); err != nil {
 		return nil, "", fmt.Errorf("read the Secret %s: %w", b.Identity, err)
 	}
@@ -63,7 +66,7 @@ func (s *SecretStore) Save(ctx context.Context, items map[string][]byte, version
 }
 
 func (s *SecretStore) save(ctx context.Context, items map[string][]byte, version string) error {
-	var content any = map[string]any{"metadata": map[string]any{"name": s.name}, "type": corev1.SecretTypeOpaque, "data": items}
+	var content any = map[string]any{"metadata": map[string]any{"name": s.name}, "type": "Opaque", "data": items}
 	if version != "" {
 		content = []patch.Op{
 			{Op: "replace", Path: "/metadata/resourceVersion", Value: version}, // a stale version causes a conflict

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -126,7 +125,8 @@ func New(o Options) (*Metrics, error) {
 	m := &Metrics{registerer: o.Registerer, gatherer: o.Gatherer, counted: newCounted()}
 	if o.Registerer == nil {
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		// Package collectors has the same functions, but adds database/sql to all operators.
+		registry.MustRegister(prometheus.NewGoCollector(), prometheus.NewProcessCollector(prometheus.ProcessCollectorOpts{})) //nolint:staticcheck // see above
 		m.registerer, m.gatherer = registry, registry
 	} else if m.gatherer == nil {
 		var ok bool

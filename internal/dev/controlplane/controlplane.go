@@ -42,6 +42,10 @@ type Options struct {
 	// of about a minute instead of eight. It has no log, and cannot use Data and Bench.
 	Memory bool
 
+	// Executable is the path of the program to start, if the caller has built it. Empty
+	// means that Start builds it.
+	Executable string
+
 	// Bench is for measurements: the control plane does not wait for the disk, and keeps
 	// all versions of objects.
 	Bench bool
@@ -81,6 +85,9 @@ type report struct {
 // controllers are ready. The context limits these steps, but not the lifetime of the
 // control plane.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
+	if o.Executable != "" {
+		return start(ctx, o.Executable, o)
+	}
 	build := Build
 	if o.Memory {
 		build = buildMemory

@@ -1,7 +1,7 @@
-// Command demo is run by "make demo". It runs the first example on an in-memory Kubernetes
-// API, creates an object, and shows it after it was handled. With REAL=1, it runs on a real
-// control plane instead. With ONCE=1, it exits by itself, successfully only if the object
-// was handled.
+// Command demo is run by "make demo", which also builds the programs that it starts. It runs
+// the first example on an in-memory Kubernetes API, creates an object, and shows it after it
+// was handled. With REAL=1, it runs on a real control plane instead. With ONCE=1, it exits by
+// itself, successfully only if the object was handled.
 package main
 
 import (
@@ -15,7 +15,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -39,12 +38,16 @@ func main() {
 }
 
 func run(ctx context.Context, once, memory bool) error {
-	// One build follows the other: at the same time, they would compile shared packages twice.
-	operator, err := buildOperator(ctx)
+	own, err := os.Executable()
 	if err != nil {
-		return err
+		return fmt.Errorf("find the programs of the demo: %w", err)
 	}
-	cluster, err := controlplane.Start(ctx, controlplane.Options{Memory: memory, Progress: os.Stderr})
+	programs, suffix := filepath.Dir(own), filepath.Ext(own) // ".exe" on Windows
+	options := controlplane.Options{Memory: memory, Progress: os.Stderr}
+	if memory {
+		options.Executable = filepath.Join(programs, "gopf-memory"+suffix)
+	}
+	cluster, err := controlplane.Start(ctx, options)
 	if err != nil {
 		return err
 	}
@@ -61,7 +64,7 @@ func run(ctx context.Context, once, memory bool) error {
 
 	args := []string{"run", "--all-namespaces", "--standalone"}
 	say("Starting the operator: examples/01-minimal %s", strings.Join(args, " "))
-	process := exec.Command(operator, args...)
+	process := exec.Command(filepath.Join(programs, "01-minimal"+suffix), args...)
 	process.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
 	process.Stdout, process.Stderr = os.Stdout, os.Stderr
 	process.SysProcAttr = ownGroup() // Ctrl-C is for this process, which stops everything in order
@@ -93,24 +96,6 @@ func run(ctx context.Context, once, memory bool) error {
 	case <-cluster.Done():
 		return cluster.Err()
 	}
-}
-
-// buildOperator returns the path of the operator. "make demo" has just built it with the same
-// flags, together with this program; then the go command leaves it as it is.
-func buildOperator(ctx context.Context) (path string, err error) {
-	path, err = filepath.Abs("bin/01-minimal")
-	if err != nil {
-		return "", err
-	}
-	if runtime.GOOS == "windows" {
-		path += ".exe"
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./examples/01-minimal")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return "", fmt.Errorf("build examples/01-minimal: %w", err)
-	}
-	return path, nil
 }
 
 func say(format string, args ...any) { fmt.Printf("\n"+format+"\n", args...) }
