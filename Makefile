@@ -44,7 +44,7 @@ help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: ## Run an operator on an in-memory Kubernetes API and show an object handled (REAL=1: a real API, ONCE=1: and end)
-	@echo "Building the operator examples/01-minimal$(if $(REAL),, and the in-memory API). The first build compiles all dependencies, which takes about 90 s on 2 cores."
+	@echo "Building the operator examples/01-minimal$(if $(REAL),, and the in-memory API). The first build compiles all dependencies, which takes one to two minutes on 2 cores."
 	@# One command builds all programs, so that both cores are busy until the end. With fewer
 	@# garbage collections, large packages compile faster.
 	@cd gopftest && GOGC=$${GOGC:-400} sh ../hack/progress $(BUILD) -v -tags gopf_lean -ldflags "-s -w" -o ../bin/ \
