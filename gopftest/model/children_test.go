@@ -73,6 +73,8 @@ type family struct {
 	inStatus, inAnnotations *atomic.Int64 // inventories that were found there
 
 	stripped map[string]bool // parents whose state users have removed in this episode
+	// unlabelled has the parents of children whose label users have removed in this episode.
+	unlabelled map[string]bool
 
 	mu      sync.Mutex
 	lines   []string
@@ -241,7 +243,7 @@ func TestChildrenAreAsDeclaredWhateverHappens(t *testing.T) {
 func (f *family) live() {
 	f.start()
 	for range 2 + f.rand.IntN(3) {
-		f.stripped = map[string]bool{}
+		f.stripped, f.unlabelled = map[string]bool{}, map[string]bool{}
 		for range 3 + f.rand.IntN(8) {
 			time.Sleep(pick(f.rand, []time.Duration{0, 20 * time.Millisecond, time.Second, 10 * time.Second, time.Minute}))
 			if f.process.isDead() {

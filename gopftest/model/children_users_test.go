@@ -111,7 +111,7 @@ func (f *family) use() {
 		kids := f.randomKids(name)
 		f.note("change %s %+v", name, kids)
 		f.merge(parentPath(name), map[string]any{"spec": map[string]any{"children": kids}})
-	case chance(r, 8):
+	case chance(r, 8) && !f.unlabelled[name]: // without both, nothing tells which children it has
 		f.note("strip the state of %s", name)
 		f.stripped[name] = true
 		f.strip(parent)
@@ -131,14 +131,15 @@ func (f *family) touch(parent *unstructured.Unstructured) {
 	k := pick(f.rand, kids)
 	path, at := childPath(k.namespace(), k.Name), k.namespace()+"/"+k.Name
 	value := fmt.Sprint("user-", f.rand.IntN(1000))
-	switch f.rand.IntN(5) {
-	case 0:
+	switch n := f.rand.IntN(5); {
+	case n == 0:
 		f.note("delete the child %s", at)
 		f.request(http.MethodDelete, path, "application/json", map[string]any{})
-	case 1:
+	case n == 1 && !f.stripped[parent.GetName()]:
+		f.unlabelled[parent.GetName()] = true
 		f.note("remove the label of the child %s", at)
 		f.merge(path, map[string]any{"metadata": map[string]any{"labels": map[string]any{"gopf.dev/children": nil}}})
-	case 2:
+	case n == 2:
 		f.note("add a field to the child %s: %s", at, value)
 		if o := f.merge(path, map[string]any{"data": map[string]any{"foreign": value}}); o != nil {
 			f.ledger.edits[at] = edit{string(o.GetUID()), value}
