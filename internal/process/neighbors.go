@@ -10,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
@@ -158,8 +157,7 @@ func (p *Processor) traces(body *object.Body) uint64 {
 	}
 	for _, key := range p.tracedKeys {
 		if value, ok := body.Lookup("status", key); ok {
-			text, _ := jsonvalue.Encode(value) // decoded JSON can be encoded
-			sum += maphash.Comparable(p.seed, [2]string{"status." + key, string(text)})
+			sum += pairHash(p.seed, maphash.String(p.seed, key), valueHash(p.seed, value))
 		}
 	}
 	for _, f := range body.Finalizers() {
@@ -168,6 +166,32 @@ func (p *Processor) traces(body *object.Body) uint64 {
 		}
 	}
 	return max(1, sum)
+}
+
+// valueHash returns a hash of a decoded JSON value. The order of keys does not matter.
+func valueHash(seed maphash.Seed, value any) uint64 {
+	const object, list, text, other = 1, 2, 3, 4 // values of different types have different hashes
+	switch v := value.(type) {
+	case map[string]any:
+		sum := uint64(0)
+		for key, member := range v {
+			sum += pairHash(seed, maphash.String(seed, key), valueHash(seed, member))
+		}
+		return pairHash(seed, object, sum)
+	case []any:
+		sum := uint64(0)
+		for _, item := range v {
+			sum = pairHash(seed, sum, valueHash(seed, item))
+		}
+		return pairHash(seed, list, sum)
+	case string:
+		return pairHash(seed, text, maphash.String(seed, v))
+	}
+	return pairHash(seed, other, maphash.Comparable(seed, value)) // a number, true, false or null
+}
+
+func pairHash(seed maphash.Seed, a, b uint64) uint64 {
+	return maphash.Comparable(seed, [2]uint64{a, b})
 }
 
 // isTrace reports whether an annotation belongs to the operator's storages.

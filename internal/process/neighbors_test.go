@@ -1,11 +1,14 @@
 package process
 
 import (
+	"hash/maphash"
 	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 func TestOwnersNamesTheLastWriterFirst(t *testing.T) {
@@ -33,5 +36,29 @@ func TestAnotherWriterIsReportedOnceAfterADelay(t *testing.T) {
 		if got := n.suspect(start.Add(c.after)); got != c.warn {
 			t.Errorf("%d: got %v", i, got)
 		}
+	}
+}
+
+func TestHashesOfValuesDependOnTheContentAlone(t *testing.T) {
+	seed := maphash.MakeSeed()
+	decode := func(text string) any {
+		value, err := jsonvalue.Decode([]byte(text))
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		return value
+	}
+	if a, b := valueHash(seed, decode(`{"a": 1, "b": [true, null]}`)), valueHash(seed, decode(`{"b": [true, null], "a": 1}`)); a != b {
+		t.Error("the order of keys changes the hash")
+	}
+	texts := []string{`{}`, `[]`, `""`, `null`, `true`, `false`, `0`, `1`, `"1"`, `{"a": 1}`, `{"a": "1"}`, `{"b": 1}`, `{"a": {"b": 1}}`, `{"a": {}, "b": 1}`,
+		`[1, 2]`, `[2, 1]`, `[[1], 2]`, `[1, [2]]`, `{"a": null}`, `[null]`, `[{}]`, `[[]]`}
+	seen := map[uint64]string{}
+	for _, text := range texts {
+		hash := valueHash(seed, decode(text))
+		if other, exists := seen[hash]; exists {
+			t.Errorf("%s and %s have the same hash", text, other)
+		}
+		seen[hash] = text
 	}
 }
