@@ -195,3 +195,11 @@ func TestContainersOfTheWrongKindAreErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestNumbersThatAreCutAreErrors(t *testing.T) {
+	for _, text := range []string{`[-]`, `[1.`, `{"a": 1e}`, `-`} {
+		if value, err := Decode([]byte(text)); err == nil {
+			t.Errorf("%s: %v", text, value)
+		}
+	}
+}
