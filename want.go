@@ -26,28 +26,37 @@ type Child[C any] struct {
 	Message string
 
 	wanted *handler.Wanted
-	body   func() *object.Body // of the live child; nil means that it does not exist, or is decoded
+	body   handler.Content // of the live child; nil means that it does not exist, or is decoded
 	live   C
 }
 
 // Live returns the child as it is in the cluster. It is empty, but never nil, if the child
 // does not exist. The first call decodes it, and all calls return the same object. If the
-// child does not fit its type, Live is empty, the child is not applied, and the handler is
-// retried.
+// child does not fit its type, or cannot be read, Live is empty, the child is not applied,
+// and the handler is retried.
 func (c *Child[C]) Live() C {
 	body := c.body
 	if body == nil {
 		return c.live
 	}
 	c.body = nil
-	live, err := decodeChild[C](body())
+	found, err := body()
 	if err != nil {
-		c.wanted.Problem = fmt.Errorf("%s does not fit its type: %w", c.wanted.Key, err)
-		c.Ready, c.Message = false, c.wanted.Problem.Error()
-		return c.live
+		return c.unusable(err)
+	}
+	live, err := decodeChild[C](found)
+	if err != nil {
+		return c.unusable(fmt.Errorf("%s does not fit its type: %w", c.wanted.Key, err))
 	}
 	c.live = live
 	return live
+}
+
+// unusable notes why the live child cannot be used. It returns an empty child.
+func (c *Child[C]) unusable(err error) C {
+	c.wanted.Problem = err
+	c.Ready, c.Message = false, err.Error()
+	return c.live
 }
 
 func (c *Child[C]) dependency(s *wantSpec) { s.DependsOn = append(s.DependsOn, c.wanted) }
@@ -162,7 +171,7 @@ func (r *Reconciliation[T]) describe(w *handler.Wanted, obj client.Object, initi
 }
 
 // look fills in the live state. body may be nil.
-func (c *Child[C]) look(body func() *object.Body, builtIn readiness.Verdict) {
+func (c *Child[C]) look(body handler.Content, builtIn readiness.Verdict) {
 	if body == nil {
 		c.Message = c.wanted.Key.String() + " does not exist"
 		return

@@ -13,7 +13,6 @@ import (
 	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/readiness"
 	"gopf.dev/gopf/internal/reconcile"
 	"gopf.dev/gopf/kind"
@@ -65,12 +64,12 @@ func Reconciliation[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...Call
 	call.req.Handler.Reconcile = &handler.Reconcile{Owned: []handler.Owned{{
 		Of: kind.Matching(func(kind.Info) bool { return true }), Anywhere: true,
 	}}}
-	call.req.Children = &handler.Children{Find: func(k children.Key) (body func() *object.Body, builtIn readiness.Verdict) {
+	call.req.Children = &handler.Children{Find: func(k children.Key) (handler.Content, readiness.Verdict) {
 		child, err := runner.Live(context.Background(), k)
 		if err != nil || child == nil || child.Owner != call.req.Body.UID {
 			return nil, readiness.Verdict{}
 		}
-		return child.Body, child.Readiness
+		return runner.Content(context.Background(), child), child.Readiness
 	}}
 	arg, err := gopf.TestArguments[T]{}.Reconciliation(call.req)
 	if err != nil {

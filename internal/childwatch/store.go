@@ -44,6 +44,7 @@ type Child struct {
 	Readiness  readiness.Verdict
 
 	packed *object.Packed
+	hollow bool   // packed has no content
 	mark   uint64 // of the event or the response that it is from
 }
 
@@ -54,8 +55,17 @@ func (c *Child) BelongsTo(uid, namespace string) bool {
 	return c.Owner == uid && (c.Controller == "" || namespace == "" || c.Namespace == namespace)
 }
 
-// Body returns the child without its managedFields.
-func (c *Child) Body() *object.Body { return c.packed.Body() }
+// Body returns the child without its managedFields. nil means that the store did not keep
+// the content: see [maxLarge].
+func (c *Child) Body() *object.Body {
+	if c.hollow {
+		return nil
+	}
+	return c.packed.Body()
+}
+
+// Version returns the resource version.
+func (c *Child) Version() string { return c.packed.ResourceVersion }
 
 // OwnerText returns the value of [OwnerAnnotation] for an owner. orphan marks a child that
 // outlives its owner.
@@ -91,13 +101,14 @@ type Store struct {
 	named   map[children.Key]*Child         // the newest of each name
 	owned   map[string]map[string]*Child    // by the uid of the owner, then by uid
 	packers map[children.Key]*object.Packer // by kind; the other fields of the key are empty
+	large   map[string]int                  // the bytes of large children, by namespace
 }
 
 // NewStore returns an empty store.
 func NewStore(manager string, mark func() uint64) *Store {
 	return &Store{
 		Manager: manager, Mark: mark, equal: equal, sending: map[children.Key]*held{},
-		known: map[string]*Child{}, named: map[children.Key]*Child{}, owned: map[string]map[string]*Child{}, packers: map[children.Key]*object.Packer{},
+		known: map[string]*Child{}, named: map[children.Key]*Child{}, owned: map[string]map[string]*Child{}, packers: map[children.Key]*object.Packer{}, large: map[string]int{},
 	}
 }
 
@@ -265,6 +276,7 @@ func (s *Store) put(c *Child) {
 	if before := s.known[c.UID]; before != nil {
 		s.remove(before)
 	}
+	c = s.bounded(c)
 	s.known[c.UID], s.named[c.Key] = c, c
 	if c.Owner == "" {
 		return
@@ -277,6 +289,7 @@ func (s *Store) put(c *Child) {
 
 func (s *Store) remove(c *Child) {
 	delete(s.known, c.UID)
+	s.count(c, -1)
 	if s.named[c.Key] == c {
 		delete(s.named, c.Key)
 	}
@@ -317,6 +330,9 @@ func newer(a, b *Child) bool {
 
 // equal reports whether two versions of a child differ only in the resource version.
 func equal(a, b *Child) bool {
+	if a.hollow || b.hollow {
+		return false
+	}
 	x, y := a.Body().Map(), b.Body().Map()
 	return reflect.DeepEqual(timeless(x), timeless(y))
 }

@@ -258,7 +258,7 @@ func TestDeletedChildrenStayWhileTheirDeletionTakesTime(t *testing.T) {
 	} {
 		s := store()
 		c := test.child
-		c.UID, c.Owner = "u1", ownerA
+		c.UID, c.Owner, c.packed = "u1", ownerA, &object.Packed{}
 		s.put(&c)
 		s.Sending(c.Key)
 		s.Dropped(&c)

@@ -66,11 +66,15 @@ type Rolling struct {
 	Limit int
 }
 
+// Content returns the content of a live child. It unpacks it, or reads it from the API
+// server.
+type Content func() (*object.Body, error)
+
 // Children is the part of a [Request] that only reconcile handlers have.
 type Children struct {
-	// Find returns a function that unpacks a live child, and the verdict of the built-in
-	// rules. nil means that the child does not exist.
-	Find   func(children.Key) (body func() *object.Body, builtIn readiness.Verdict)
+	// Find returns the content of a live child, and the verdict of the built-in rules. nil
+	// means that the child does not exist.
+	Find   func(children.Key) (body Content, builtIn readiness.Verdict)
 	Wanted []*Wanted
 	// Refer replaces the references of the handler. May be nil.
 	Refer func([]Reference)

@@ -75,5 +75,8 @@ func (k *Packed) Body() *Body {
 // Stale reports whether the body is older than its resource version: see [Body.At].
 func (k *Packed) Stale() bool { return k.stale }
 
+// Hollow returns only the identity of the body. Its content must not be used.
+func (k *Packed) Hollow() *Packed { return &Packed{Identity: k.Identity, stale: k.stale} }
+
 // Size returns the bytes that the packed JSON takes.
 func (k *Packed) Size() int { return len(k.data) }

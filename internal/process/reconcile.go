@@ -255,7 +255,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 	}
 	request := p.daemonRequest(m, body)
 	request.Handler, request.Retry, request.Started = h, state.retries, state.started
-	request.Children = &handler.Children{Find: r.find, Refer: r.refer}
+	request.Children = &handler.Children{Find: r.finding(ctx), Refer: r.refer}
 	var outcome execute.Outcome
 	p.aside(body, func() { outcome = r.attempt(ctx, request) })
 	if outcome.Void {
@@ -400,14 +400,16 @@ func (r *reconciling) owner() reconcile.Owner {
 	return reconcile.Owner{Info: r.Resource, Identity: r.body.Identity}
 }
 
-// find returns a function that unpacks a live child, and whether the child is ready by the
-// built-in rules. Most handlers look at few of their children.
-func (r *reconciling) find(k children.Key) (body func() *object.Body, builtIn readiness.Verdict) {
-	c := r.Reconcile.Runner.Store.Find(k)
-	if c == nil || !c.BelongsTo(r.body.UID, r.body.Namespace) {
-		return nil, readiness.Verdict{}
+// finding returns a function that returns the content of a live child, which is unpacked
+// only if the handler looks at it, and whether the child is ready by the built-in rules.
+func (r *reconciling) finding(ctx context.Context) func(children.Key) (handler.Content, readiness.Verdict) {
+	return func(k children.Key) (handler.Content, readiness.Verdict) {
+		c := r.Reconcile.Runner.Store.Find(k)
+		if c == nil || !c.BelongsTo(r.body.UID, r.body.Namespace) {
+			return nil, readiness.Verdict{}
+		}
+		return r.Reconcile.Runner.Content(ctx, c), c.Readiness
 	}
-	return c.Body, c.Readiness
 }
 
 // refer replaces the references of the handler. An empty namespace means that of the

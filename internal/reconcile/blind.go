@@ -43,7 +43,7 @@ func (f *Fights) blind(k children.Key, version string, now time.Time) (due bool,
 
 // applyBlindly reports whether a child without managedFields must be applied again now.
 func (x *run) applyBlindly(w *handler.Wanted, child *childwatch.Child) bool {
-	due, wait := x.Fights.blind(w.Key, child.Body().ResourceVersion, time.Now())
+	due, wait := x.Fights.blind(w.Key, child.Version(), time.Now())
 	if wait > 0 && (x.result.Again == 0 || wait < x.result.Again) {
 		x.result.Again = wait
 	}

@@ -117,7 +117,7 @@ func TestReadinessByRuleOrByFunction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ready, failed, message := Ready(&handler.Wanted{Ready: test.rule}, readiness.Of(body.Map()), func() *object.Body { return body })
+		ready, failed, message := Ready(&handler.Wanted{Ready: test.rule}, readiness.Of(body.Map()), func() (*object.Body, error) { return body, nil })
 		if ready != test.ready || failed != test.failed || !ready && message == "" {
 			t.Errorf("%s: ready %t, failed %t (%q); want %t and %t", name, ready, failed, message, test.ready, test.failed)
 		}

@@ -43,5 +43,5 @@ func (x *run) label(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 		return
 	}
 	x.result.Changed = x.Store.Sent(w.Key, child) || x.result.Changed
-	x.conclude(w, child, known)
+	x.conclude(ctx, w, child, known)
 }

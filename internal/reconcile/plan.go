@@ -87,14 +87,14 @@ func (x *run) plan(ctx context.Context, w *handler.Wanted) (Step, error) {
 		step.Action = children.Action{Key: w.Key}
 	}
 	if step.Verb == children.Change {
-		if reason := x.rolling(w, child); reason != "" {
+		if reason := x.rolling(ctx, w, child); reason != "" {
 			step.Verb, step.Reason = children.Wait, reason
 		} else {
 			x.turned[w] = true
 		}
 	}
 	if child != nil && step.Verb != children.Change && step.Verb != children.Wait {
-		x.ready[w], _, _ = Ready(w, child.Readiness, child.Body)
+		x.ready[w], _, _ = Ready(w, child.Readiness, x.Content(ctx, child))
 	}
 	return step, nil
 }
@@ -103,7 +103,11 @@ func (x *run) plan(ctx context.Context, w *handler.Wanted) (Step, error) {
 func (x *run) dryRun(ctx context.Context, w *handler.Wanted, child *childwatch.Child) (diff.Diff, error) {
 	fields, before := w.Fields, any(nil)
 	if child != nil {
-		fields, before = with(without(fields, w.Initial), "uid", child.UID), essential(child.Body().Map())
+		body, err := x.Content(ctx, child)()
+		if err != nil {
+			return nil, err
+		}
+		fields, before = with(without(fields, w.Initial), "uid", child.UID), essential(body.Map())
 	}
 	target := kube.Target{Info: w.Info, Namespace: w.Namespace, Name: w.Name}
 	after, err := x.Objects.Apply(ctx, target, fields, kube.FieldManager(x.Name), kube.Force(), kube.DryRun())

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"fmt"
 
 	"gopf.dev/gopf/internal/childwatch"
@@ -10,12 +11,15 @@ import (
 // rolling returns the reason why a child must not be changed now: too many others of its
 // group are not ready. "" means that it may be changed. A child that is not ready itself
 // may always be changed, because a change takes nothing away from the group.
-func (x *run) rolling(w *handler.Wanted, child *childwatch.Child) string {
+func (x *run) rolling(ctx context.Context, w *handler.Wanted, child *childwatch.Child) string {
 	group := w.Rolling.Group
 	if group == "" {
 		return ""
 	}
-	if !x.isReady(w, child) {
+	if !x.isReady(ctx, w, child) {
+		if w.Problem != nil { // it is not known whether the child is ready
+			return w.Problem.Error()
+		}
 		return ""
 	}
 	if reason := x.full[group]; reason != "" {
@@ -23,7 +27,7 @@ func (x *run) rolling(w *handler.Wanted, child *childwatch.Child) string {
 	}
 	unready, first := 0, ""
 	for _, other := range x.Wanted {
-		if other == w || other.Rolling.Group != group || !x.unavailable(other) {
+		if other == w || other.Rolling.Group != group || !x.unavailable(ctx, other) {
 			continue
 		}
 		if first == "" {
@@ -38,7 +42,7 @@ func (x *run) rolling(w *handler.Wanted, child *childwatch.Child) string {
 }
 
 // unavailable reports whether a child that was created before is not ready now.
-func (x *run) unavailable(w *handler.Wanted) bool {
+func (x *run) unavailable(ctx context.Context, w *handler.Wanted) bool {
 	if x.turned[w] {
 		return true
 	}
@@ -46,7 +50,7 @@ func (x *run) unavailable(w *handler.Wanted) bool {
 	if child == nil {
 		return x.Inventory.Find(w.Key) != nil
 	}
-	return !x.isReady(w, child)
+	return !x.isReady(ctx, w, child)
 }
 
 // judged is a version of a child, and whether it is ready.
@@ -57,11 +61,11 @@ type judged struct {
 
 // isReady reports whether a child is ready. Each change looks at all others of its group,
 // and there may be thousands of large ones, so each version is decoded once.
-func (x *run) isReady(w *handler.Wanted, child *childwatch.Child) bool {
+func (x *run) isReady(ctx context.Context, w *handler.Wanted, child *childwatch.Child) bool {
 	if last, ok := x.judged[w]; ok && last.child == child {
 		return last.ready
 	}
-	ready, _, _ := Ready(w, child.Readiness, child.Body)
+	ready, _, _ := Ready(w, child.Readiness, x.Content(ctx, child))
 	if x.judged == nil {
 		x.judged = map[*handler.Wanted]judged{}
 	}

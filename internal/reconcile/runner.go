@@ -168,7 +168,7 @@ func (x *run) one(ctx context.Context, w *handler.Wanted) {
 			x.label(ctx, w, child, known)
 			return
 		}
-		x.conclude(w, child, known)
+		x.conclude(ctx, w, child, known)
 	case children.Wait:
 		x.wait(action.Reason)
 		x.keep(known)
@@ -177,7 +177,7 @@ func (x *run) one(ctx context.Context, w *handler.Wanted) {
 		x.keep(known)
 	case children.Repair, children.Change:
 		if action.Verb == children.Change {
-			if reason := x.rolling(w, child); reason != "" {
+			if reason := x.rolling(ctx, w, child); reason != "" {
 				x.wait(reason)
 				x.keep(known)
 				return
@@ -259,7 +259,7 @@ func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 		x.Fights.appliedBlindly(w.Key, body.ResourceVersion, time.Now())
 		x.reportBlindness(w)
 	}
-	x.conclude(w, now, nil)
+	x.conclude(ctx, w, now, nil)
 }
 
 // refused handles an apply that failed. An immutable field may be changed by creating the
@@ -291,7 +291,7 @@ func immutable(err error, child *childwatch.Child) bool {
 }
 
 // conclude notes a child that is as desired. known is its entry if nothing was written.
-func (x *run) conclude(w *handler.Wanted, child *childwatch.Child, known *children.Entry) {
+func (x *run) conclude(ctx context.Context, w *handler.Wanted, child *childwatch.Child, known *children.Entry) {
 	e := children.Entry{
 		Key: w.Key, UID: children.Short(child.UID), Stamp: child.Stamp, Digest: w.Digest,
 		Wave: w.Wave, Outside: w.Outside, Orphan: w.Orphan, Last: w.PruneLast,
@@ -300,9 +300,11 @@ func (x *run) conclude(w *handler.Wanted, child *childwatch.Child, known *childr
 		e.Stamp, e.Digest = known.Stamp, known.Digest // they do not count
 	}
 	x.put(e)
-	ready, failed, message := Ready(w, child.Readiness, child.Body)
+	ready, failed, message := Ready(w, child.Readiness, x.Content(ctx, child))
 	x.ready[w] = ready
 	switch {
+	case w.Problem != nil:
+		x.fail("ReadFailed", w.Problem)
 	case failed && x.result.Failed == "":
 		x.result.Failed = w.Key.String() + ": " + message
 	case !ready:
@@ -311,10 +313,15 @@ func (x *run) conclude(w *handler.Wanted, child *childwatch.Child, known *childr
 }
 
 // Ready reports whether a live child is ready. The message has the reason. builtIn is the
-// verdict of the built-in rules. live is called if the declaration has a rule.
-func Ready(w *handler.Wanted, builtIn readiness.Verdict, live func() *object.Body) (ready, failed bool, message string) {
+// verdict of the built-in rules. live is called if the declaration has a rule; its error
+// becomes the problem of the declaration.
+func Ready(w *handler.Wanted, builtIn readiness.Verdict, live handler.Content) (ready, failed bool, message string) {
 	if w.Ready != nil {
-		body := live()
+		body, err := live()
+		if err != nil {
+			w.Problem = err
+			return false, false, err.Error()
+		}
 		if body.Deleting {
 			return false, false, "it is being deleted"
 		}
@@ -376,6 +383,24 @@ func (r *Runner) read(ctx context.Context, info kind.Info, k children.Key) (*chi
 		return nil, err
 	}
 	return r.Store.Read(info, body)
+}
+
+// Content returns a function that returns the content of a child. It reads the child from
+// the API server if the store has not kept the content.
+func (r *Runner) Content(ctx context.Context, c *childwatch.Child) handler.Content {
+	return func() (*object.Body, error) {
+		if kept := c.Body(); kept != nil {
+			return kept, nil
+		}
+		now, err := r.Live(ctx, c.Key)
+		if err == nil && (now == nil || now.UID != c.UID) {
+			err = errors.New("it was deleted, or is another object now") // its events follow
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", c.Key, err)
+		}
+		return now.Body(), nil
+	}
 }
 
 // Live reads a child from the API server. nil means that it does not exist.

@@ -1,0 +1,39 @@
+package childwatch
+
+// Every client that may create objects of the kind of a child can give them the label of
+// children. So the memory for their content is limited.
+const (
+	// largeChild is the size of a compressed child from which on it counts as large.
+	largeChild = 16 << 10
+	// maxLarge is the limit for the compressed content of all large children in a namespace.
+	// Of those beyond it, only the metadata is kept.
+	maxLarge = 4 << 20
+)
+
+// bounded returns the child, without its content if there is no room for it. It counts the
+// child.
+func (s *Store) bounded(c *Child) *Child {
+	if size := c.packed.Size(); !c.hollow && size >= largeChild && s.large[c.Namespace]+size > maxLarge {
+		return c.WithoutContent()
+	}
+	s.count(c, 1)
+	return c
+}
+
+// count adds the size of a child to that of its namespace, or subtracts it.
+func (s *Store) count(c *Child, sign int) {
+	size := c.packed.Size()
+	if c.hollow || size < largeChild {
+		return
+	}
+	if s.large[c.Namespace] += sign * size; s.large[c.Namespace] == 0 {
+		delete(s.large, c.Namespace)
+	}
+}
+
+// WithoutContent returns the child as it is kept without its content.
+func (c *Child) WithoutContent() *Child {
+	without := *c
+	without.packed, without.hollow = c.packed.Hollow(), true
+	return &without
+}

@@ -1,0 +1,88 @@
+package childwatch
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"gopf.dev/gopf/internal/object"
+)
+
+// read returns a child with so many bytes that cannot be compressed by much.
+func read(t *testing.T, s *Store, namespace, name string, size, version int) *Child {
+	t.Helper()
+	seed := [32]byte{byte(version)}
+	copy(seed[1:], namespace+name)
+	noise := make([]byte, size)
+	_, _ = rand.NewChaCha8(seed).Read(noise)
+	body, err := object.ParseWhole(fmt.Appendf(nil, `{"metadata": {"namespace": %q, "name": %q, "uid": "uid-%s-%s", "resourceVersion": "%d"}, "data": {"key": %q}}`,
+		namespace, name, namespace, name, version, base64.StdEncoding.EncodeToString(noise)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Read(configs, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// kept returns the number of children of a namespace with content, and that of all.
+func kept(s *Store, namespace string) (whole, all int) {
+	for _, c := range s.known {
+		if c.Namespace != namespace {
+			continue
+		}
+		if all++; c.Body() != nil {
+			whole++
+		}
+	}
+	return whole, all
+}
+
+func TestTheContentOfLargeChildrenIsLimitedByNamespace(t *testing.T) {
+	t.Parallel()
+	s := store()
+	const size = 800 << 10
+	room := maxLarge / (size + size/10) // at least so many fit
+	for i := range 3 * room {
+		s.update(read(t, s, "full", fmt.Sprint("large-", i), size, 1), false)
+	}
+	s.update(read(t, s, "full", "small", 4<<10, 1), false)
+	s.update(read(t, s, "other", "large", size, 1), false)
+	whole, all := kept(s, "full")
+	if all != 3*room+1 || whole < room+1 || whole > 2*room || s.known["uid-full-small"].Body() == nil || s.large["full"] > maxLarge {
+		t.Errorf("the content of %d of %d children is kept, %d bytes", whole, all, s.large["full"])
+	}
+	if whole, _ := kept(s, "other"); whole != 1 {
+		t.Error("one namespace takes the room of another")
+	}
+
+	// A new version of a child takes the room of the former one.
+	for version := range 3 {
+		s.update(read(t, s, "full", "large-0", size, version+2), false)
+	}
+	if c := s.known["uid-full-large-0"]; c.Body() == nil || c.Version() != "4" {
+		t.Errorf("the content of version %s was dropped", c.Version())
+	}
+
+	for _, c := range s.known {
+		s.gone(object.Identity{Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: "100"}, 0)
+	}
+	if len(s.known) > 0 || len(s.large) > 0 {
+		t.Errorf("after the deletion, %d children and %v bytes are left", len(s.known), s.large)
+	}
+}
+
+// Without its former content, it is not known whether a child has changed.
+func TestAnEventOfAChildWithoutContentIsAChange(t *testing.T) {
+	t.Parallel()
+	s := store()
+	s.large["full"] = maxLarge
+	for version := range 2 {
+		if owners := s.update(read(t, s, "full", "a", 100<<10, version+1), false); len(owners) != 1 {
+			t.Errorf("version %d is a change for %q", version+1, owners)
+		}
+	}
+}
