@@ -292,10 +292,10 @@ func (c *companion) about() (lines [][2]string) {
 			lines = append(lines, [2]string{l[0], words})
 		}
 	}
-	// A daemon that exits during a turn logs this in its own goroutine. The turn may notice
-	// the exit before that.
+	// A daemon logs its end in its own goroutine, or after its lock is released. The turn may
+	// notice the end before that.
 	for i := 1; i < len(lines); i++ {
-		if strings.HasSuffix(lines[i][1], "will not be retried or restarted.") && strings.HasPrefix(lines[i-1][1], "Removing the finalizer") {
+		if strings.HasPrefix(lines[i][1], "Daemon '") && strings.HasPrefix(lines[i-1][1], "Removing the finalizer") {
 			lines[i-1], lines[i] = lines[i], lines[i-1]
 		}
 	}
@@ -352,10 +352,10 @@ func (c stopCase) lines() (lines [][2]string) {
 			lines = append(lines, [2]string{l[0], words})
 		}
 	}
-	// A daemon that exits during a turn logs this in its own goroutine. The turn may notice
-	// the exit before that.
+	// A daemon logs its end in its own goroutine, or after its lock is released. The turn may
+	// notice the end before that.
 	for i := 1; i < len(lines); i++ {
-		if strings.HasSuffix(lines[i][1], "will not be retried or restarted.") && strings.HasPrefix(lines[i-1][1], "Removing the finalizer") {
+		if strings.HasPrefix(lines[i][1], "Daemon '") && strings.HasPrefix(lines[i-1][1], "Removing the finalizer") {
 			lines[i-1], lines[i] = lines[i], lines[i-1]
 		}
 	}
