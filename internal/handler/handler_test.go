@@ -91,6 +91,11 @@ func TestHandlersAreFilteredByTheObject(t *testing.T) {
 			t.Errorf("%s: got %v, %v, %v, want %+v", name, set.Interested(request), set.Blocking(request), c.handler.MatchesEvent(request), c)
 		}
 	}
+	for name, matches := range map[string]bool{"no filters": true, "functions": true, "a function that rejects": false, "mandatory, but filtered": false} {
+		if h := cases[name].handler; h.MatchesObject(request) != matches {
+			t.Errorf("%s: the object matches: %t", name, !matches)
+		}
+	}
 	if (Set{}).Interested(request) || (Set{}).Blocking(request) {
 		t.Error("an empty set is interested")
 	}

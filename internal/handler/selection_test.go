@@ -22,7 +22,8 @@ func TestCheckSameSelectRejectsDifferentSelectorsOfOneWatch(t *testing.T) {
 		"the other is a review": {Handler{Select: "x"}, Handler{Family: Reviews}, true},
 	}
 	for name, c := range cases {
-		if err := c.a.CheckSameSelect(&c.b); (err == nil) != c.ok {
+		err := c.a.CheckSameSelect(&c.b)
+		if (err == nil) != c.ok || err != nil && strings.Contains(err.Error(), "HandOver") != (name == "one hands over") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
