@@ -61,6 +61,8 @@ func claims(t *testing.T) map[string][]string {
 			"a permission for " + seconds(duration("internal/guard", "allowedFor")) + " seconds and a refusal for " + seconds(duration("internal/guard", "refusedFor")) + " seconds",
 			"at most " + count(constant("internal/guard", "maxEntries")) + " verdicts", "At most " + count(constant("internal/guard", "atOnce")) + " requests are in review",
 			"read again within " + seconds(duration("internal/guard", "rereadAfter")) + " seconds",
+			fmt.Sprintf("ends after %d minutes", duration("internal/page", "streamTime")/time.Minute),
+			fmt.Sprintf("for at most %d more minutes", (duration("internal/page", "streamTime")+duration("internal/guard", "allowedFor"))/time.Minute),
 		},
 		"docs/from-metacontroller.md": {
 			"noticed after " + seconds(duration("serve/metacontroller", "credentialsAge")) + " s",
@@ -173,8 +175,13 @@ func claims(t *testing.T) map[string][]string {
 			"an estimated " + costlyMemory + " MiB",
 			"delay after an error is " + seconds(s.Execution.DefaultBackoff) + " s",
 		},
+		"docs/trust.md": {
+			"up to " + count(constant("internal/children", "MaxEntries")) + ", and deletes none",
+			"tries again after " + seconds(duration("internal/process", "teardownPolling")) + " seconds",
+		},
 		"SECURITY.md": {
 			"service account for " + token,
+			"keeps at most " + mib(constant("internal/childwatch", "maxLarge")) + " MiB per namespace",
 			"at most " + mib(jsonvalue.MaxStored) + " MiB uncompressed",
 			levels + " levels and " + values + " values",
 			"size limit of " + object + " MiB",
