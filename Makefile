@@ -45,9 +45,8 @@ help: ## List what there is to do
 
 demo: ## Run an operator on an in-memory Kubernetes API and show an object handled (REAL=1: a real API, ONCE=1: and end)
 	@echo "Building the operator examples/01-minimal$(if $(REAL),, and the in-memory API). The first build compiles all dependencies, which takes one to two minutes on 2 cores."
-	@# One command builds all programs, so that both cores are busy until the end. With fewer
-	@# garbage collections, large packages compile faster.
-	@cd gopftest && GOGC=$${GOGC:-400} sh ../hack/progress $(BUILD) -v -tags gopf_lean -ldflags "-s -w" -o ../bin/ \
+	@# One command builds all programs, so that both cores are busy until the end.
+	@cd gopftest && sh ../hack/progress $(BUILD) -v -tags gopf_lean -ldflags "-s -w" -o ../bin/ \
 		gopf.dev/gopf/internal/dev/demo gopf.dev/gopf/examples/01-minimal $(if $(REAL),,./cmd/gopf-memory)
 	@REAL="$(REAL)" ONCE="$(ONCE)" bin/demo
 

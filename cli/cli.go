@@ -168,8 +168,8 @@ KOPF_RUN_LOG_FORMAT, sets --log-format of the command 'run'.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
-	// Not cobra's own flag: it would occupy -v, and its template would add text/template to the
-	// program, for which the linker keeps all exported methods.
+	// Not cobra's own flag: it would occupy -v. Nor its template for the version: if a program can
+	// execute templates, the linker keeps all exported methods, because a template may call them.
 	printVersion = root.Flags().Bool("version", false, "print the versions of the operator and of the framework")
 	root.AddCommand(runCommand(op, name, exit), freezeCommand(op, name), resumeCommand(op, name), policyCommand(op, name), stateCommand(op, name), describeCommand(op), versionCommand())
 	root.AddCommand(explainCommand(op, name), pauseCommand(op, name), continueCommand(op, name), retryCommand(op, name), releaseCommand(op, name), topCommand(op, name), historyCommand(op, name), planCommand(op, name))

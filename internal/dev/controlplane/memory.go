@@ -66,8 +66,6 @@ func buildMemory(ctx context.Context, progress io.Writer) (string, error) {
 	// The go command replaces an executable that runs, and leaves a current one as it is.
 	cmd := goCommand(ctx, dir, []string{"GOOS=" + tools.OS, "GOARCH=" + tools.Arch, "CGO_ENABLED=" + strings.TrimSpace(string(cgo))},
 		"build", "-v", "-buildvcs=false", "-tags", memoryTags, "-ldflags", "-s -w", "-o", path, pkg)
-	// With fewer garbage collections, large packages compile faster. A GOGC of the user takes precedence.
-	cmd.Env = append([]string{"GOGC=400"}, cmd.Env...)
 	if err := follow(ctx, cmd, "the in-memory API server", memoryPause, progress); err != nil {
 		return "", fmt.Errorf("build the in-memory API server: %w", err)
 	}
