@@ -87,7 +87,7 @@ type Forecast struct {
 // filters of the handlers. The processor must not run turns of the same object meanwhile.
 func (p *Processor) Outlook(ctx context.Context, body *object.Body, restarted bool) (*Outlook, error) {
 	m := &Memory{UID: body.UID, Namespace: body.Namespace, Name: body.Name, listed: restarted}
-	v, err := p.view(ctx, m, body)
+	v, err := p.viewOf(ctx, m, body, true)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/childwatch"
+	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
@@ -68,7 +69,8 @@ type owner struct {
 
 // reconciled is the state of one reconcile handler of one object.
 type reconciled struct {
-	essence string    // identifies the essence of the last call; "" means that there was none
+	called  bool      // by this process
+	essence string    // identifies the essence of the last call; "" means that it is the one of owner.body
 	dirty   bool      // a child has changed since the last call
 	due     time.Time // the time of the next call; zero means none
 	held    bool      // it cannot be called now; an event starts another turn when it can
@@ -105,6 +107,9 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	found := p.pauseOf(o.newest)
 	p.notePause(m, o.newest, found)
 	p.showPause(ctx, m, found)
+	if o.body != nil && (o.body.Identity != o.newest.Identity || o.body.Stale()) {
+		p.keepEssence(o, o.body.Body())
+	}
 	elsewhere := p.HandedOver != nil && p.HandedOver(o.newest)
 	if o.newest.Deleting || elsewhere {
 		for _, c := range o.calls {
@@ -147,7 +152,9 @@ func (p *Processor) setReconcileAlarm(m *Memory, found *pause.Pause) {
 
 // callReconcilers calls the handlers that match the object and are due.
 func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object.Body, wake *Wake) {
-	essence := p.essenceID(m, body)
+	first := body
+	essence := func() string { return p.essenceID(m, first) }
+	defer func() { p.keepEssence(m.owner(), first) }()
 	for _, h := range p.Reconcile.Handlers {
 		state := m.owner().calls[h.ID]
 		if state == nil {
@@ -162,7 +169,7 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 			continue // the end of the list or of the pause starts another turn
 		}
 		urgent := wake.urgent(h.ID) || wake != nil && wake.Listed && state.retries > 0
-		if !state.isDue(essence, urgent, time.Now()) {
+		if !state.isDue(urgent, time.Now()) && !state.isOutdated(essence) {
 			continue
 		}
 		if state.held = !p.matches(m, h, body); state.held {
@@ -209,15 +216,43 @@ func (p *Processor) noteEssence(m *Memory, body *object.Body, essence map[string
 // seenEssence identifies the essence of one version of an object.
 type seenEssence struct{ id, version string }
 
-// isDue reports whether the handler must be called now.
-func (s *reconciled) isDue(essence string, urgent bool, now time.Time) bool {
-	return s.essence != essence || s.dirty || urgent && !s.due.IsZero() || !s.due.IsZero() && !now.Before(s.due)
+// keepEssence computes the essence of the last calls of handlers before the newest state
+// replaces the former one, unless both have the same. Most objects never need it: at a
+// restart, all objects are called once.
+func (p *Processor) keepEssence(o *owner, former *object.Body) {
+	if former == o.newest {
+		return
+	}
+	id := ""
+	for _, c := range o.calls {
+		if !c.called || c.essence != "" {
+			continue
+		}
+		if id == "" {
+			if len(p.Fields) == 0 && !former.Stale() && !o.newest.Stale() && essence.Same(former, o.newest) {
+				return
+			}
+			id = progress.BaseID(p.essence(former))
+		}
+		c.essence = id
+	}
+}
+
+// isDue reports whether the handler must be called now, even if the object is unchanged.
+func (s *reconciled) isDue(urgent bool, now time.Time) bool {
+	return !s.called || s.dirty || urgent && !s.due.IsZero() || !s.due.IsZero() && !now.Before(s.due)
+}
+
+// isOutdated reports whether the object has changed since the last call. essence identifies
+// its present essence.
+func (s *reconciled) isOutdated(essence func() string) bool {
+	return s.essence != "" && s.essence != essence()
 }
 
 // checkInventory makes the handler due if another client has changed the stored inventory:
 // the call restores it. If that happens again and again, the calls are delayed.
 func (p *Processor) checkInventory(ctx context.Context, m *Memory, h *handler.Handler, state *reconciled, body *object.Body) {
-	if state.essence == "" || state.checked == body.ResourceVersion {
+	if !state.called || state.checked == body.ResourceVersion {
 		return
 	}
 	state.checked = body.ResourceVersion
@@ -247,8 +282,8 @@ func (w *Wake) concerns(h *handler.Handler) bool {
 // callReconciler calls one handler, brings the children to their desired state, and saves
 // the outcome. It returns the newest state of the object; nil means that it is gone or
 // could not be written.
-func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Handler, state *reconciled, essence string, body *object.Body) *object.Body {
-	r := &reconciling{Processor: p, memory: m, handler: h, state: state, body: body}
+func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Handler, state *reconciled, essence func() string, body *object.Body) *object.Body {
+	r := &reconciling{Processor: p, memory: m, handler: h, state: state, essence: essence, body: body}
 	if err := r.load(ctx); err != nil {
 		p.retryReconcile(ctx, state, body, err)
 		return nil
@@ -262,9 +297,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 		state.dirty = true // the operator stops, or is no longer the leader
 		return body
 	}
-	if state.essence != essence {
-		state.essence = essence
-	}
+	state.called, state.essence = true, ""
 	state.dirty = r.result.Changed
 	r.schedule(outcome, request.Children)
 	after, err := r.save(ctx, outcome, request)

@@ -30,7 +30,8 @@ type reconciling struct {
 	memory    *Memory
 	handler   *handler.Handler
 	state     *reconciled
-	body      *object.Body // the newest known state of the object
+	essence   func() string // identifies the essence of the object
+	body      *object.Body  // the newest known state of the object
 	inventory *children.Inventory
 	others    []children.Entry // of the other reconcile handlers
 	read      string           // the inventory as it was loaded
@@ -47,7 +48,7 @@ func (r *reconciling) load(ctx context.Context) error {
 		return fmt.Errorf("load the inventory of children: %w", err)
 	}
 	record, recorded := records[r.handler.ID]
-	if r.recorded = recorded; recorded && r.state.essence == "" && !record.Finished() {
+	if r.recorded = recorded; recorded && !r.state.called && !record.Finished() {
 		r.state.retries, r.state.started = record.Retries, record.Started
 	}
 	if r.state.started.IsZero() {
@@ -82,7 +83,10 @@ func (p *Processor) loadReconciled(ctx context.Context, m *Memory, body *object.
 		ids = append(ids, h.ID, inventoryID(h.ID))
 	}
 	records, err := p.Config.Progress.Load(ctx, stored{body}, ids)
-	if err == nil && m.rare != nil {
+	if err == nil {
+		if m.rare == nil {
+			m.rare = &rare{}
+		}
 		m.rare.loaded = loadedRecords{body, records}
 	}
 	return records, err
@@ -156,7 +160,7 @@ func (r *reconciling) record(outcome execute.Outcome) *storage.Record {
 		return nil
 	}
 	message := outcome.Message
-	record := &storage.Record{Started: r.state.started, Purpose: reconciledFor(r.state.essence), Retries: r.state.retries, Failure: outcome.Final, Message: &message}
+	record := &storage.Record{Started: r.state.started, Purpose: reconciledFor(r.essence()), Retries: r.state.retries, Failure: outcome.Final, Message: &message}
 	if outcome.Final {
 		record.Started, record.Stopped, record.Retries = time.Now(), time.Now(), 0
 	} else {

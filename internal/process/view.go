@@ -51,11 +51,20 @@ type view struct {
 
 // view loads the base and detects the cause.
 func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*view, error) {
+	return p.viewOf(ctx, m, body, len(p.Handlers) > 0 || p.Daemons != nil)
+}
+
+// viewOf is view. If the object is not compared with its base, its essence is not computed:
+// reconcile handlers have no cause.
+func (p *Processor) viewOf(ctx context.Context, m *Memory, body *object.Body, compared bool) (*view, error) {
 	log := p.Logger(body)
 	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: tracing.Log(ctx, log), handlerLog: p.handlerLogger(body, log)}
-	now := p.essence(body)
-	if p.Reconcile != nil && !body.Deleting {
-		p.noteEssence(m, body, now)
+	var now map[string]any
+	if compared {
+		now = p.essence(body)
+		if p.Reconcile != nil && !body.Deleting {
+			p.noteEssence(m, body, now)
+		}
 	}
 	same := p.resumes(m) && p.unchanged(body) // as most objects at startup: their bases are not decoded
 	old, known := now, true
@@ -73,7 +82,7 @@ func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*vi
 	s.blocked = s.renamed || slices.Contains(body.Finalizers(), p.Config.Finalizer)
 	s.cause = &cause.Cause{Deleting: body.Deleting, Old: old, New: now}
 	switch {
-	case same:
+	case same, !compared:
 	case known:
 		s.cause.Diff = diff.Of(old, now)
 	default:
