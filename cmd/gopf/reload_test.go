@@ -178,3 +178,25 @@ func TestASaveIsReportedAfterAShortSilence(t *testing.T) {
 		}
 	})
 }
+
+func TestFilesOfOtherModulesHaveTheirOwnInterval(t *testing.T) {
+	near, far := t.TempDir(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		files := poller{set: watched{folders: []string{near}, far: []string{far}}}
+		before, _ := files.look()
+		files.next = files.next.Add(time.Second) // as if many files took long to look at
+		for _, dir := range []string{near, far} {
+			if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte("package a\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now, pause := files.look()
+		if got := changed(before, now); !slices.Equal(got, []string{filepath.Join(near, "a.go")}) || pause != pollInterval {
+			t.Errorf("before the interval of other modules: got %v, and the next look after %v", got, pause)
+		}
+		time.Sleep(time.Second + pollInterval)
+		if now, _ = files.look(); len(changed(before, now)) != 2 {
+			t.Errorf("after the interval of other modules: got %v", changed(before, now))
+		}
+	})
+}

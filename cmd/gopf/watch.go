@@ -16,8 +16,9 @@ import (
 )
 
 // The time between two polls of the watched files. Polling needs no library and works on
-// network mounts. A poll costs a few microseconds per file. With many files, for example of
-// the framework itself, the interval grows.
+// network mounts. A poll costs a few microseconds per file. With many files, for example of a
+// local copy of the framework, the interval grows. The files of the operator's own module and
+// those of other modules have separate intervals.
 const (
 	pollInterval    = 150 * time.Millisecond
 	maxPollInterval = 400 * time.Millisecond
@@ -32,7 +33,8 @@ func pollAfter(look time.Duration) time.Duration {
 
 // watched are the files whose changes reload the operator.
 type watched struct {
-	folders []string // of Go packages
+	folders []string // of Go packages in the operator's own module
+	far     []string // of Go packages in other modules; these are seldom edited
 	files   []string // others: embedded files, go.mod
 	given   []string // manifests, files or folders
 	cli     bool     // the operator has the commands of package cli
@@ -56,6 +58,8 @@ func (b *build) sources(ctx context.Context) (watched, error) {
 		return watched{}, fmt.Errorf("list the packages of the operator: %w", err)
 	}
 	w := watched{cli: b.source != nil} // a generated main function has them
+	modules := map[string]string{}     // the go.mod of each folder
+	own := map[string]bool{}           // the modules of the packages that the user named
 	decoder := json.NewDecoder(bytes.NewReader(out))
 	for {
 		var p struct {
@@ -66,6 +70,8 @@ func (b *build) sources(ctx context.Context) (watched, error) {
 			Module     *struct{ GoMod string }
 		}
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			w.far = slices.DeleteFunc(slices.Clone(w.folders), func(folder string) bool { return own[modules[folder]] })
+			w.folders = slices.DeleteFunc(w.folders, func(folder string) bool { return !own[modules[folder]] })
 			return w, nil
 		} else if err != nil {
 			return watched{}, fmt.Errorf("read the list of packages: %w", err)
@@ -78,41 +84,84 @@ func (b *build) sources(ctx context.Context) (watched, error) {
 		for _, name := range p.EmbedFiles {
 			w.files = append(w.files, filepath.Join(p.Dir, name))
 		}
-		if p.Module != nil && p.Module.GoMod != "" && !slices.Contains(w.files, p.Module.GoMod) {
-			w.files = append(w.files, p.Module.GoMod)
+		if p.Module != nil {
+			modules[p.Dir] = p.Module.GoMod
+		}
+		if file := modules[p.Dir]; file != "" && !slices.Contains(w.files, file) {
+			w.files = append(w.files, file)
+		}
+		if slices.Contains(b.packages, p.Dir) {
+			own[modules[p.Dir]] = true
 		}
 	}
 }
 
-// look returns the states of all files. Files that cannot be read are missing.
-func (w watched) look() map[string]fileState {
-	states := map[string]fileState{}
-	add := func(path string) {
-		if info, err := os.Stat(path); err == nil && !info.IsDir() {
-			states[path] = fileState{info.ModTime(), info.Size()}
-		}
+// states are the states of files by their paths. Files that cannot be read are missing.
+type states map[string]fileState
+
+func (s states) add(path string) {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		s[path] = fileState{info.ModTime(), info.Size()}
 	}
-	for _, folder := range w.folders {
+}
+
+// addSources adds the Go files in the folders.
+func (s states) addSources(folders []string) {
+	for _, folder := range folders {
 		entries, err := os.ReadDir(folder)
 		if err != nil {
 			continue
 		}
 		for _, e := range entries {
 			if isSource(e.Name()) {
-				add(filepath.Join(folder, e.Name()))
+				s.add(filepath.Join(folder, e.Name()))
 			}
 		}
 	}
+}
+
+// look returns the states of all files.
+func (w watched) look() states {
+	all := w.lookNear()
+	all.addSources(w.far)
+	return all
+}
+
+// lookNear returns the states of all files but those of other modules.
+func (w watched) lookNear() states {
+	near := states{}
+	near.addSources(w.folders)
 	for _, path := range append(slices.Clone(w.files), w.given...) {
-		add(path)
+		near.add(path)
 		inside, _ := filepath.Glob(filepath.Join(path, "*")) // the pattern is valid, or matches nothing
 		for _, file := range inside {
 			if !isTemporary(filepath.Base(file)) {
-				add(file)
+				near.add(file)
 			}
 		}
 	}
-	return states
+	return near
+}
+
+// poller looks at files again and again.
+type poller struct {
+	set  watched
+	far  states    // of the files of other modules, at the last look at them
+	next time.Time // of the next look at them
+}
+
+// look returns the states of all files, and the time until the next look.
+func (p *poller) look() (all states, pause time.Duration) {
+	if now := time.Now(); !now.Before(p.next) {
+		p.far = states{}
+		p.far.addSources(p.set.far)
+		p.next = time.Now().Add(pollAfter(time.Since(now)))
+	}
+	began := time.Now()
+	all = p.set.lookNear()
+	pause = pollAfter(time.Since(began))
+	maps.Copy(all, p.far)
+	return all, pause
 }
 
 // isSource reports whether a change of the file may change the operator or its tests.
@@ -124,7 +173,7 @@ func isTemporary(name string) bool {
 }
 
 // changed returns the paths that differ.
-func changed(before, after map[string]fileState) []string {
+func changed(before, after states) []string {
 	paths := map[string]bool{}
 	for path, state := range after {
 		if before[path] != state {
@@ -142,10 +191,10 @@ func changed(before, after map[string]fileState) []string {
 // watch sends the paths of changed files until ctx is done. It waits until a poll finds no
 // further change, because editors save several files at once. When it gets a new set of files,
 // it reports no difference between the sets.
-func watch(ctx context.Context, set watched, known map[string]fileState, sets <-chan watched, out chan<- []string) {
+func watch(ctx context.Context, set watched, known states, sets <-chan watched, out chan<- []string) {
 	tick := time.NewTimer(pollInterval)
 	defer tick.Stop()
-	last := known
+	last, files := known, poller{set: set}
 	for {
 		select {
 		case <-ctx.Done():
@@ -158,11 +207,10 @@ func watch(ctx context.Context, set watched, known map[string]fileState, sets <-
 					fresh[path] = old
 				}
 			}
-			set, known, last = next, fresh, fresh
+			files, known, last = poller{set: next}, fresh, fresh
 		case <-tick.C:
-			began := time.Now()
-			now := set.look()
-			tick.Reset(pollAfter(time.Since(began)))
+			now, pause := files.look()
+			tick.Reset(pause)
 			if len(changed(last, now)) > 0 {
 				last = now
 				tick.Reset(silence)
