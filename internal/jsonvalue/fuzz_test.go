@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"testing"
 	"testing/iotest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 var seeds = []string{
 	``, `{}`, `[]`, `null`, `1e999`, `-0`, `"\ud83d\ude00"`, `{"a":[1,{"b":null}],"a":2}`, `[1 2]`, `{"a":"\"}\\"}`, ` [ {"x" : true } , "y" ] 3`,
-	`[[[[[[[[]]]]]]]]`, `{"metadata":{"name":"a"}}`, "\xff", `"\xff"`, `{"\u0061":9223372036854775808}`,
+	`[[[[[[[[]]]]]]]]`, `{"metadata":{"name":"a"}}`, "\xff", `"\xff"`, `{"\u0061":9223372036854775808}`, `{"a":1.0}`,
 }
 
 // Valid JSON must decode as with the standard library, and must encode to the same value.
@@ -34,8 +32,13 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if second, err := Object(again); err != nil || cmp.Diff(got, second) != "" {
-			t.Fatalf("%s: error %v, -want +got\n%s", again, err, cmp.Diff(got, second))
+		second, err := Object(again)
+		if err != nil {
+			t.Fatalf("%s: %v", again, err)
+		}
+		// The texts are compared, because 1.0 is encoded as 1, which is another type in Go.
+		if same, err := json.Marshal(second); err != nil || !bytes.Equal(again, same) {
+			t.Fatalf("%s became %s, error %v", again, same, err)
 		}
 		if len(want) != len(got) {
 			t.Fatalf("got %v, want %v", got, want)
