@@ -126,6 +126,28 @@ func TestOtherObjectsTakeHalfOfTheirSize(t *testing.T) {
 	}
 }
 
+// An object that is half new: S2 alone does for a quick packing, but not otherwise.
+func TestQuickPackingPrefersSpeed(t *testing.T) {
+	var p Packer
+	p.Pack(mustParse(t, set("first", "")))
+	source := rand.New(rand.NewPCG(1, 2))
+	digits := make([]byte, len(set("", ""))*2/3)
+	for i := range digits {
+		digits[i] = byte('0' + source.IntN(10))
+	}
+	raw := set("other", string(digits))
+	slow, quick := p.Pack(mustParse(t, raw)), p.PackQuickly(mustParse(t, raw))
+	if slow.form != deflated || quick.form != similar || quick.Size() <= slow.Size() || quick.Size() > len(raw)*2/3 {
+		t.Errorf("of %d bytes, %d are kept in form %d; quickly packed %d in form %d", len(raw), slow.Size(), slow.form, quick.Size(), quick.form)
+	}
+	if !bytes.Equal(quick.Body().Raw(), raw) {
+		t.Error("the quickly packed body has changed")
+	}
+	if odd := p.PackQuickly(mustParse(t, random(t, source, 4000))); odd.form != deflated {
+		t.Errorf("an object that S2 does not shorten has form %d", odd.form)
+	}
+}
+
 // random returns an object that resembles no other, of about so many bytes.
 func random(t *testing.T, source *rand.Rand, size int) []byte {
 	t.Helper()

@@ -125,7 +125,7 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 // pack compresses the newest state for the time until the next turn.
 func (o *owner) pack(packer *object.Packer) {
 	if o.body == nil || o.body.Identity != o.newest.Identity || o.body.Stale() != o.newest.Stale() {
-		o.body = packer.Pack(o.newest)
+		o.body = packer.PackQuickly(o.newest)
 	}
 	o.newest = nil
 }

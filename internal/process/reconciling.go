@@ -246,7 +246,7 @@ func (v *view) expectTeardown(ctx context.Context) error {
 		// The client that deleted the object wants to keep the children. The garbage collector
 		// removes this finalizer later; the children must stay nonetheless.
 		if o == nil {
-			o = &owner{calls: map[string]*reconciled{}, body: v.Reconcile.packer.Pack(v.body)}
+			o = &owner{calls: map[string]*reconciled{}, body: v.Reconcile.packer.PackQuickly(v.body)}
 			v.memory.own(o)
 		}
 		o.gone = true
@@ -299,7 +299,7 @@ func (v *view) ownedEntries(ctx context.Context) (all []children.Entry, err erro
 func (v *view) teardown(ctx context.Context, c *change) {
 	m := v.memory
 	if m.owner() == nil {
-		m.own(&owner{calls: map[string]*reconciled{}, body: v.Reconcile.packer.Pack(v.body)})
+		m.own(&owner{calls: map[string]*reconciled{}, body: v.Reconcile.packer.PackQuickly(v.body)})
 	}
 	if slices.ContainsFunc(v.Reconcile.Handlers, func(h *handler.Handler) bool { return !v.Reconcile.Listed(h) }) {
 		return // the end of the list starts another turn
