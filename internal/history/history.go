@@ -43,6 +43,10 @@ const (
 	slots    = 16384
 	slotSize = 128
 	letters  = slotSize - 3*8 - 4
+
+	// The longest parts of the ids of handlers and of outcomes that are kept.
+	maxHandler = 40
+	maxOutcome = 12
 )
 
 // slot is a stored entry. It has no pointers: the garbage collector never reads the ring,
@@ -74,24 +78,18 @@ func (r *Ring) Add(uid string, e Entry) {
 	if r == nil {
 		return
 	}
-	object := maphash.String(r.seed, uid)
+	object, at := maphash.String(r.seed, uid), e.At.UnixNano()
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	s := &r.slots[r.next]
-	s.at, s.took, s.object, s.step = e.At.UnixNano(), int64(e.Took), object, e.Step
-	n := 0
-	for _, part := range [...]struct {
-		text   string
-		limit  int
-		length *uint8
-	}{{e.Handler, 40, &s.handler}, {e.Outcome, 12, &s.outcome}, {e.Text, letters, &s.text}} {
-		text := clip(part.text, min(part.limit, letters-n))
-		n += copy(s.letters[n:], text)
-		*part.length = uint8(len(text))
-	}
 	if r.next++; r.next == len(r.slots) {
 		r.next, r.full = 0, true
 	}
+	s.at, s.took, s.object, s.step = at, int64(e.Took), object, e.Step
+	h := copy(s.letters[:], clip(e.Handler, maxHandler))
+	o := copy(s.letters[h:], clip(e.Outcome, maxOutcome))
+	t := copy(s.letters[h+o:], clip(e.Text, letters-h-o))
+	s.handler, s.outcome, s.text = uint8(h), uint8(o), uint8(t)
+	r.mu.Unlock()
 }
 
 // clip returns at most the first n bytes of a text. It never splits a character.
