@@ -31,10 +31,10 @@ import (
 // forge state in annotations, which counts for objects without state in the status; a
 // policy against that is described in docs/trust.md.
 //
-// The kind must have a status subresource, and its schema must keep status.<key>. The
-// operator checks this at startup, and when the definition changes. It keeps the state of
-// other kinds in annotations, and logs the YAML to add to their definitions. The state of
-// built-in kinds is always in annotations.
+// Every served version of the kind must have a status subresource, and its schema must
+// keep status.<key>. The operator checks this at startup, and when the definition changes.
+// It keeps the state of other kinds in annotations, and logs the YAML to add to their
+// definitions. The state of built-in kinds is always in annotations.
 //
 // State in annotations, of Kopf or of an earlier version of the operator, counts. The next
 // write of the status moves it, without a call of a handler.

@@ -147,6 +147,33 @@ func TestOldFieldMatchesTheLastHandledState(t *testing.T) {
 	})
 }
 
+func TestManySubHandlersCalledOneByOneLogTheWarningOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := gopf.New()
+		calls := 0
+		gopf.For[*Example](op, resource).OnCreate("parent", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			calls++
+			for i := range 900 {
+				ch.Sub(fmt.Sprint(i), func(ctx context.Context, _ *gopf.Change[*Example]) error {
+					if calls > 5 { // 900 calls would take long
+						<-ctx.Done()
+					}
+					return nil
+				})
+			}
+			return nil
+		})
+		var log lines
+		gopftest.Start(t, op, c, gopf.Log(log.logger()))
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Second)
+		if got := log.count("So many sub-handlers"); got != 1 || calls < 5 {
+			t.Errorf("after %d calls, the advice was given %d times, want 1", calls, got)
+		}
+	})
+}
+
 func TestManySubHandlersLogAWarning(t *testing.T) {
 	for count, want := range map[int]int{899: 0, 900: 1} {
 		bubble(t, func(t *testing.T, c *gopftest.Cluster) {

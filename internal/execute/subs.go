@@ -26,13 +26,15 @@ const manySubs = 900
 
 // run makes a pass over sub-handlers on behalf of the call.
 func (s *subs) run(ctx context.Context, handlers []*handler.Handler, how handler.SubOptions) error {
-	if len(handlers) >= manySubs {
-		s.runner.Log.Warn("So many sub-handlers may not fit on one object: split the work into child objects with their own handlers.",
-			"handler", s.parent.handler.ID, "sub-handlers", len(handlers))
-	}
+	declared := len(handlers)
 	handlers = s.runner.concerned(handlers, s.parent.cause)
-	if err := s.enlist(ctx, handlers); err != nil {
+	began, err := s.enlist(ctx, handlers)
+	if err != nil {
 		return err
+	}
+	if declared >= manySubs && !began { // the parent is called again for each of them
+		s.runner.Log.Warn("So many sub-handlers may not fit on one object: split the work into child objects with their own handlers.",
+			"handler", s.parent.handler.ID, "sub-handlers", declared)
 	}
 	lifecycle := s.runner.Lifecycle
 	if how.Lifecycle != nil {
@@ -59,8 +61,9 @@ func (r *Runner) concerned(handlers handler.Set, parent *cause.Cause) handler.Se
 	return concerned
 }
 
-// enlist loads the records of the sub-handlers and adds them to the handling.
-func (s *subs) enlist(ctx context.Context, handlers handler.Set) error {
+// enlist loads the records of the sub-handlers and adds them to the handling. It reports
+// whether there were any.
+func (s *subs) enlist(ctx context.Context, handlers handler.Set) (began bool, err error) {
 	r := s.runner
 	records, err := r.Load(ctx, handlers.IDs())
 	r.mu.Lock()
@@ -68,7 +71,7 @@ func (s *subs) enlist(ctx context.Context, handlers handler.Set) error {
 	if err != nil {
 		s.failed = true
 		r.failure = fmt.Errorf("load the progress of sub-handlers: %w", err)
-		return r.failure
+		return false, r.failure
 	}
 	r.State.Add(records)
 	s.all, s.waiting = handlers, nil
@@ -87,7 +90,7 @@ func (s *subs) enlist(ctx context.Context, handlers handler.Set) error {
 	}
 	r.State.Select(own, r.Reason, time.Now())
 	s.ids = append(s.ids, own...)
-	return nil
+	return len(records) > 0, nil
 }
 
 // unfinished returns a [handler.UnfinishedError] if some of the sub-handlers must be

@@ -68,26 +68,30 @@ func (p *Places) Find(ctx context.Context, handlers handler.Set, cluster []kind.
 	}
 	inStatus := map[kinds.GroupVersionResource]bool{}
 	var problems []string
-	var wanted []kind.Info
+	var wanted, asked []kind.Info
 	for gvr, served := range discovery.Match(handlers, cluster).Kinds {
-		switch {
-		case !recorded(served.Handlers) || builtIn(served.Info):
-		case !served.Info.HasStatus():
-			problems = append(problems, p.problem(served.Info, "the resource has no status subresource", "subresources: {status: {}}", "the version in the definition"))
-		default:
-			wanted = append(wanted, served.Info)
-		}
 		inStatus[gvr] = false
+		if !recorded(served.Handlers) || builtIn(served.Info) {
+			continue
+		}
+		versions := versionsOf(served.Info, cluster)
+		if i := slices.IndexFunc(versions, func(v kind.Info) bool { return !v.HasStatus() }); i >= 0 {
+			problems = append(problems, p.problem(served.Info, named(served.Info, versions[i])+" has no status subresource", "subresources: {status: {}}", "the version in the definition"))
+			continue
+		}
+		wanted, asked = append(wanted, served.Info), append(asked, versions...)
 	}
-	for gvr, keeping := range p.ask(ctx, wanted) {
-		info := wanted[slices.IndexFunc(wanted, func(i kind.Info) bool { return i.GVR() == gvr })]
-		inStatus[gvr] = keeping == schema.Kept
+	keeping := p.ask(ctx, asked)
+	for _, info := range wanted {
+		// The version that keeps the least decides: a write in it changes the object for all.
+		worst := slices.MinFunc(versionsOf(info, cluster), func(a, b kind.Info) int { return int(keeping[a.GVR()] - keeping[b.GVR()]) })
+		inStatus[info.GVR()] = keeping[worst.GVR()] == schema.Kept
 		yaml := p.keeper.Key + ": {type: object, x-kubernetes-preserve-unknown-fields: true}"
-		switch keeping {
+		switch keeping[worst.GVR()] {
 		case schema.Pruned:
-			problems = append(problems, p.problem(info, "the schema of the resource does not keep it", yaml, "properties.status.properties in the schema of the definition"))
+			problems = append(problems, p.problem(info, "the schema of "+named(info, worst)+" does not keep it", yaml, "properties.status.properties in the schema of the definition"))
 		case schema.NoSchemas, schema.NotPublished:
-			problems = append(problems, p.problem(info, "the API server does not show the schema of the resource", yaml, "properties.status.properties in the schema of the definition, and let the operator read /openapi/v3"))
+			problems = append(problems, p.problem(info, "the API server does not show the schema of "+named(info, worst), yaml, "properties.status.properties in the schema of the definition, and let the operator read /openapi/v3"))
 		}
 	}
 	shapes := make(map[kinds.GroupVersionResource]*schema.Shape, len(wanted))
@@ -106,6 +110,28 @@ func (p *Places) Find(ctx context.Context, handlers handler.Set, cluster []kind.
 
 func (p *Places) problem(info kind.Info, why, yaml, where string) string {
 	return fmt.Sprintf("The state of %s cannot be in status.%s, because %s; it is in annotations instead. Add to %s: %s", info, p.keeper.Key, why, where, yaml)
+}
+
+// versionsOf returns all served versions of a resource, the given one first. A client may
+// write objects in any of them. The API server then drops what the schema of that version
+// does not have. Without a status subresource in that version, the client can write the
+// status as well.
+func versionsOf(info kind.Info, cluster []kind.Info) []kind.Info {
+	versions := []kind.Info{info}
+	for _, i := range cluster {
+		if i.Group == info.Group && i.Plural == info.Plural && i.Version != info.Version {
+			versions = append(versions, i)
+		}
+	}
+	return versions
+}
+
+// named returns the words for one version of the resource.
+func named(info, version kind.Info) string {
+	if version.Version == info.Version {
+		return "the resource"
+	}
+	return "its other version " + version.Version
 }
 
 // recorded reports whether one of the handlers has state on objects: progress, or an

@@ -119,6 +119,52 @@ func TestKindsKeepTheirStateInTheStatusIfTheirSchemaDoes(t *testing.T) {
 	}
 }
 
+// An object that is written in another version has only what the schema of that version
+// keeps. A client that may not write the status could remove the state like that, and then
+// forge it in annotations.
+func TestAnotherVersionThatDoesNotKeepTheStateKeepsItOutOfTheStatus(t *testing.T) {
+	beta, bare := things, things
+	beta.Version, beta.Preferred = "v2beta1", false
+	bare.Version, bare.Preferred, bare.Subresources = "v2", false, nil
+	for name, test := range map[string]struct {
+		other  kind.Info
+		status string // in the schema of the other version
+		want   bool
+		log    string // a part of the only log line; "" means no line
+	}{
+		"kept":      {beta, open, true, ""},
+		"pruned":    {beta, closed, false, "the schema of its other version v2beta1 does not keep it"},
+		"no status": {bare, open, false, "its other version v2 has no status subresource"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			p := places(twoVersions{test.other.Version, test.status}, &log)
+			if got := p.Find(t.Context(), handler.Set{handlerOf(t, things)}, []kind.Info{things, test.other})[things.GVR()]; got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+			if test.log == "" && log.Len() > 0 || !strings.Contains(log.String(), test.log) {
+				t.Errorf("got the log %q, want the line %q", log.String(), test.log)
+			}
+		})
+	}
+}
+
+// twoVersions serves the OpenAPI documents of things in v1, which keep everything, and in
+// another version.
+type twoVersions struct{ other, status string }
+
+func (s twoVersions) Document(_ context.Context, path string, read func(io.Reader) error) error {
+	if path == "/openapi/v3" {
+		return read(strings.NewReader(fmt.Sprintf(`{"paths": {"apis/example.com/v1": {"serverRelativeURL": "/1?hash=1"}, "apis/example.com/%s": {"serverRelativeURL": "/2?hash=1"}}}`, s.other)))
+	}
+	version, status := "v1", open
+	if strings.HasSuffix(path, "/"+s.other) {
+		version, status = s.other, s.status
+	}
+	return read(strings.NewReader(fmt.Sprintf(`{"components": {"schemas": {"Thing": {"type": "object", "properties": {"status": %s},
+		"x-kubernetes-group-version-kind": [{"group": "example.com", "version": %q, "kind": "Thing"}]}}}}`, status, version)))
+}
+
 func TestKindsStayInTheirPlaceUntilAnotherIsFound(t *testing.T) {
 	p := places(nil, io.Discard)
 	p.Update(map[kinds.GroupVersionResource]bool{things.GVR(): true, plain.GVR(): false})
