@@ -162,7 +162,7 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	}
 	read := Record{
 		Purpose: wire.Purpose,
-		Retries: wire.Retries,
+		Retries: min(max(0, wire.Retries), maxRetries),
 		Success: wire.Success,
 		Failure: wire.Failure,
 		Message: wire.Message,
@@ -191,6 +191,10 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	*r = read
 	return nil
 }
+
+// maxRetries limits the number of attempts that is read. Delays between attempts are derived
+// from it: after a negative number, and after one that overflows, there would be none.
+const maxRetries = 1 << 30
 
 // maxSubrefs limits the sub-handlers that are read. An object has no space for the records
 // of so many.

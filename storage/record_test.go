@@ -72,6 +72,8 @@ func TestRecordsOfAnyOriginAreDecoded(t *testing.T) {
 		"old times":      {text: `{"started":"2026-01-02T03:04:05.000006"}`, want: storage.Record{Started: moment}},
 		"empty message":  {text: `{"message":""}`, want: storage.Record{Message: new("")}},
 		"no subrefs":     {text: `{"subrefs":[]}`},
+		"below zero":     {text: `{"retries":-9223372036854775808}`},
+		"too high":       {text: `{"retries":9223372036854775807}`, want: storage.Record{Retries: 1 << 30}},
 		"a delay":        {text: `{"delayed":"2026-01-02T03:04:05.000006","retries":2,"delay":"1.5/2"}`, want: storage.Record{Delayed: moment, Retries: 2, Delay: 1500 * time.Millisecond}},
 		"an old delay":   {text: `{"delayed":"2026-01-02T03:04:05.000006","retries":3,"delay":"1.5/2"}`, want: storage.Record{Delayed: moment, Retries: 3}},
 		"an ended delay": {text: `{"delayed":null,"retries":2,"delay":"1.5/2"}`, want: storage.Record{Retries: 2}},

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
@@ -293,6 +295,40 @@ func TestForgedChildrenInOtherNamespacesDoNotBlockTheirOwner(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A policy of the cluster may let tenants protect their own objects from deletion.
+func TestForgedChildrenThatCannotBeDeletedDoNotBlockTheirOwner(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.CreateNamespace(t, "tenant")
+		op := owning()
+		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+			reconciled(r)
+			return nil
+		}, gopf.Owns[*corev1.ConfigMap]())
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		parent := c.Create(t, withItems("x", "a", "one"))
+		settle()
+		forged := childMap("forged", "b")
+		forged.TypeMeta, forged.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, "tenant"
+		forged.Labels = map[string]string{"gopf.dev/children": "examples.kopf.dev"}
+		forged.Annotations = map[string]string{"gopf.dev/owner": "kopf.dev/v1|KopfExample|default|x|" + string(parent.GetUID())}
+		forged.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "examples.kopf.dev", Operation: metav1.ManagedFieldsOperationApply}}
+		c.Seed(t, forged)
+		refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "forged", errors.New("it is protected"))
+		c.Fault(gopftest.Requests("delete", "configmaps").Where(func(r gopftest.Request) bool { return r.Name == "forged" }), gopftest.FailWith(refusal))
+		settle()
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "c"}})
+		settle()
+		if status := fmt.Sprint(c.Get(t, resource, "default", "x").Object["status"]); !strings.Contains(status, "ChildrenReady") {
+			t.Errorf("the status is %s", status)
+		}
+		c.Delete(t, resource, "default", "x")
+		time.Sleep(time.Hour)
+		if _, found := c.Lookup(t, resource, "default", "x"); found {
+			t.Error("the deletion of the owner waits for an object of another tenant")
+		}
+	})
 }
 
 // The number of children may come from the object.

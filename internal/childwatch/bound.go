@@ -8,6 +8,9 @@ const (
 	// maxLarge is the limit for the compressed content of all large children in a namespace.
 	// Of those beyond it, only the metadata is kept.
 	maxLarge = 4 << 20
+	// longestText is the length in bytes to which the texts are cut that are kept in addition to
+	// the content. The marks of the operator itself are shorter.
+	longestText = 1 << 10
 )
 
 // bounded returns the child, without its content if there is no room for it. It counts the

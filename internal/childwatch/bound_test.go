@@ -4,9 +4,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/readiness"
 )
 
 // read returns a child with so many bytes that cannot be compressed by much.
@@ -85,4 +88,42 @@ func TestAnEventOfAChildWithoutContentIsAChange(t *testing.T) {
 			t.Errorf("version %d is a change for %q", version+1, owners)
 		}
 	}
+}
+
+// Every client that may create objects of the kind of a child can put long texts into the
+// fields that the store keeps as they are.
+func TestLongTextsInTheMetadataOfChildrenTakeLittleMemory(t *testing.T) {
+	s := store()
+	long := strings.Repeat("x", 250<<10)
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for i := range 100 {
+		reference := ""
+		if i%2 == 0 {
+			reference = fmt.Sprintf(`, "ownerReferences": [{"uid": "%s%d", "controller": true}]`, long, i)
+		}
+		body, err := object.ParseWhole(fmt.Appendf(nil, `{"metadata": {"namespace": "tenant", "name": "c-%d", "uid": "uid-%[1]d", "resourceVersion": "1",
+			"annotations": {"gopf.dev/applied": %[2]q, "gopf.dev/owner": "%[2]s|x|x|x|%[2]s%[1]d"}%[3]s},
+			"status": {"conditions": [{"type": "Ready", "status": "False", "message": %[2]q}]}}`, i, long, reference))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.Read(configs, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Readiness.State != readiness.InProgress {
+			t.Fatalf("the child is %s", c.Readiness.State)
+		}
+		s.update(c, false)
+	}
+	if grown := int64(heap()) - int64(before); grown > 8<<20 {
+		t.Errorf("100 children take %d MiB", grown>>20)
+	}
+	runtime.KeepAlive(s)
 }

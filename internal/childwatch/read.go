@@ -2,11 +2,13 @@ package childwatch
 
 import (
 	"errors"
+	"strings"
 
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/readiness"
+	"gopf.dev/gopf/internal/terminal"
 	"gopf.dev/gopf/kind"
 )
 
@@ -24,6 +26,7 @@ func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 		Controller: h.controller, Owner: h.controller, Digest: h.digest, Labelled: h.label == s.Manager,
 		Readiness: readinessOf(info, plain, h.generation),
 	}
+	c.Readiness.Message = terminal.Cut(c.Readiness.Message, longestText)
 	c.Stamp, c.Applied = children.Stamp(h.managed, s.Manager)
 	if c.Owner == "" {
 		c.Owner, c.Orphan = ownerUID(h.owner)
@@ -186,7 +189,9 @@ func (r *reader) text(into *string) error {
 	}
 	token, err := r.ReadToken()
 	if err == nil {
-		*into = token.String()
+		if *into = token.String(); len(*into) > longestText {
+			*into = strings.Clone((*into)[:longestText])
+		}
 	}
 	return err
 }

@@ -15,7 +15,9 @@ func Same(a, b *object.Body) bool {
 	return slices.EqualFunc(essentials(a), essentials(b), bytes.Equal)
 }
 
-// essentials returns the names and the JSON of all fields that the essence is made from.
+// essentials returns the names and the JSON of all fields that the essence is made from:
+// those of the object, an empty text, and those of the metadata. Without the empty text, a
+// member with the name "annotations" could be taken for the annotations.
 func essentials(b *object.Body) [][]byte {
 	fields := make([][]byte, 0, 8) //mutate:skip the capacity only saves memory
 	read := func(text []byte, wanted func(name string) bool) {
@@ -36,6 +38,7 @@ func essentials(b *object.Body) [][]byte {
 		})
 	}
 	read(b.Raw(), essential)
+	fields = append(fields, nil)
 	if metadata, ok := b.Metadata(); ok {
 		read(metadata, func(name string) bool {
 			return name == "labels" || name == "annotations" || name == "ownerReferences" // storages look at the owner of a ReplicaSet

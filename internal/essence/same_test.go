@@ -33,6 +33,10 @@ func TestSameComparesOnlyTheFieldsOfTheEssence(t *testing.T) {
 		}
 		return b
 	}
+	const outside, inside = `{"kind":"X","annotations":{"c":"d"},"metadata":{"name":"n"}}`, `{"kind":"X","metadata":{"name":"n","annotations":{"c":"d"}}}`
+	if essence.Same(parsed(outside), parsed(inside)) {
+		t.Error("a member of the object is taken for the annotations in the metadata")
+	}
 	for name, tc := range cases {
 		if got := essence.Same(parsed(first), parsed(tc.other)); got != tc.want {
 			t.Errorf("%s: got %v", name, got)

@@ -129,7 +129,8 @@ func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []childre
 }
 
 // deleteStrays deletes the strays, and does not wait for them. It returns the other
-// entries.
+// entries. A stray that the API server refuses to delete stays: a policy of the cluster may
+// let tenants protect their objects, and the owner must not depend on that.
 func (r *Runner) deleteStrays(ctx context.Context, kinds *kinds, owner Owner, undesired []children.Entry, deleted func(children.Entry)) (others []children.Entry, err error) {
 	for _, e := range undesired {
 		if !e.Stray {
@@ -145,11 +146,12 @@ func (r *Runner) deleteStrays(ctx context.Context, kinds *kinds, owner Owner, un
 		if failure == nil {
 			failure = r.remove(ctx, info, child)
 		}
-		if failure != nil {
+		switch _, refused := kube.Refused(failure); {
+		case failure == nil:
+			deleted(e)
+		case !refused || kube.Unavailable(failure):
 			err = fmt.Errorf("delete %s: %w", e.Key, failure)
-			continue
 		}
-		deleted(e)
 	}
 	return others, err
 }

@@ -3,6 +3,7 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -37,10 +38,20 @@ func (b *budget) spend(n int) error {
 }
 
 // boundedFunctions replaces the functions whose results can be much larger than their
-// arguments. The limit of the costs counts a result only when it exists.
+// arguments, and those that compare each item of a list with all others. The limit of the
+// costs counts a call only when it has ended.
 func boundedFunctions() []cel.EnvOption {
 	texts, list := []*cel.Type{cel.StringType, cel.StringType, cel.StringType}, cel.ListType(cel.StringType)
+	items, any := cel.ListType(cel.TypeParamType("T")), cel.ListType(cel.DynType)
+	pair := []*cel.Type{items, items}
 	return []cel.EnvOption{
+		cel.Function("sets.contains", cel.Overload("list_sets_contains_list", pair, cel.BoolType, cel.BinaryBinding(compared(contains)))),
+		cel.Function("sets.intersects", cel.Overload("list_sets_intersects_list", pair, cel.BoolType, cel.BinaryBinding(compared(intersects)))),
+		cel.Function("sets.equivalent", cel.Overload("list_sets_equivalent_list", pair, cel.BoolType, cel.BinaryBinding(compared(equivalent)))),
+		cel.Function("distinct", cel.MemberOverload("list_distinct", []*cel.Type{items}, items, cel.UnaryBinding(distinct))),
+		cel.Function("flatten",
+			cel.MemberOverload("list_flatten", []*cel.Type{cel.ListType(items)}, items, cel.UnaryBinding(func(v ref.Val) ref.Val { return flatten(v, types.IntOne) })),
+			cel.MemberOverload("list_flatten_int", []*cel.Type{any, cel.IntType}, any, cel.BinaryBinding(flatten))),
 		cel.Function("replace",
 			cel.MemberOverload("string_replace_string_string", texts, cel.StringType, cel.FunctionBinding(replace)),
 			cel.MemberOverload("string_replace_string_string_int", append(texts, cel.IntType), cel.StringType, cel.FunctionBinding(replace))),
@@ -84,4 +95,104 @@ func join(list, separator ref.Val) ref.Val {
 		}
 	}
 	return types.String(b.String())
+}
+
+// maxItems limits the items of a flattened list: no value has more.
+const maxItems = maxSize / leastSize
+
+var errItems = errors.New("the list is too large")
+
+// compared returns a function that compares each item of a list with all of another one. It
+// refuses lists for which the costs would exceed their limit.
+func compared(fn func(a, b traits.Lister) ref.Val) func(a, b ref.Val) ref.Val {
+	return func(a, b ref.Val) ref.Val {
+		x, isList := a.(traits.Lister)
+		y, both := b.(traits.Lister)
+		if !isList || !both {
+			return types.NewErr("no such overload: sets of %v and %v", a.Type(), b.Type())
+		}
+		if x.Size().(types.Int)*y.Size().(types.Int) > costLimit { // the sizes are those of lists in memory
+			return types.WrapErr(errItems)
+		}
+		return fn(x, y)
+	}
+}
+
+func contains(list, sub traits.Lister) ref.Val {
+	for it := sub.Iterator(); it.HasNext() == types.True; {
+		if there := list.Contains(it.Next()); there != types.True {
+			return there
+		}
+	}
+	return types.True
+}
+
+func intersects(a, b traits.Lister) ref.Val {
+	for it := a.Iterator(); it.HasNext() == types.True; {
+		if b.Contains(it.Next()) == types.True {
+			return types.True
+		}
+	}
+	return types.False
+}
+
+func equivalent(a, b traits.Lister) ref.Val {
+	if all := contains(a, b); all != types.True {
+		return all
+	}
+	return contains(b, a)
+}
+
+// distinct returns the first of all equal items. It refuses lists for which the costs would
+// exceed their limit.
+func distinct(v ref.Val) ref.Val {
+	list, ok := v.(traits.Lister)
+	if !ok {
+		return types.NewErr("no such overload: %v.distinct()", v.Type())
+	}
+	if n := list.Size().(types.Int); 2*n*n > costLimit { // a comparison costs about 2
+		return types.WrapErr(errItems)
+	}
+	unique := []ref.Val{}
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		item := it.Next()
+		if !slices.ContainsFunc(unique, func(known ref.Val) bool { return item.Equal(known) == types.True }) {
+			unique = append(unique, item)
+		}
+	}
+	return types.DefaultTypeAdapter.NativeToValue(unique)
+}
+
+// flatten replaces lists in a list by their items, on so many levels.
+func flatten(v, levels ref.Val) ref.Val {
+	list, ok := v.(traits.Lister)
+	depth, isNumber := levels.(types.Int)
+	switch {
+	case !ok || !isNumber:
+		return types.NewErr("no such overload: %v.flatten(%v)", v.Type(), levels.Type())
+	case depth < 0:
+		return types.NewErr("level must be non-negative")
+	}
+	flat := []ref.Val{}
+	if !flattenInto(&flat, list, depth) {
+		return types.WrapErr(errItems)
+	}
+	return types.DefaultTypeAdapter.NativeToValue(flat)
+}
+
+// flattenInto adds the items of a list. It returns false if there are too many.
+func flattenInto(flat *[]ref.Val, list traits.Lister, depth types.Int) bool {
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		item := it.Next()
+		if inner, ok := item.(traits.Lister); ok && depth > 0 {
+			if !flattenInto(flat, inner, depth-1) {
+				return false
+			}
+			continue
+		}
+		if *flat = append(*flat, item); len(*flat) > maxItems {
+			return false
+		}
+	}
+	return true
 }

@@ -1,9 +1,11 @@
 package expr
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A tenant chooses the values of its objects. An expression that repeats one of them for each
@@ -27,6 +29,8 @@ func TestExpressionsCannotMultiplyValuesOfAnObjectWithoutLimit(t *testing.T) {
 		`object.spec.text.replace("a", object.spec.text, 100)`,
 		`object.spec.hosts.join(object.spec.text)`,
 		`object.spec.hosts.map(h, object.spec.text).join()`,
+		`object.spec.hosts.map(h, object.spec.hosts).flatten().size()`,
+		`object.spec.hosts.map(h, [object.spec.hosts]).flatten(2).size()`,
 	} {
 		template, err := env.Template(map[string]any{"value": "${" + text + "}"})
 		if err != nil {
@@ -54,20 +58,61 @@ func TestExpressionsCannotMultiplyValuesOfAnObjectWithoutLimit(t *testing.T) {
 	}
 }
 
+// The costs of a call count when it has ended. A call that compares each item of a list with
+// all others must not take minutes before.
+func TestComparisonsOfLongListsAreRefusedAtOnce(t *testing.T) {
+	some, others := make([]any, 60_000), make([]any, 60_000)
+	for i := range some {
+		some[i], others[i] = fmt.Sprint("a", i), fmt.Sprint("b", i)
+	}
+	vars := map[string]any{"object": map[string]any{"some": some, "others": others}}
+	env, err := NewEnv([]string{"object"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		`object.some.distinct().size() > 0`,
+		`sets.contains(object.some, object.some)`,
+		`sets.intersects(object.some, object.others)`,
+		`sets.equivalent(object.some, object.some)`,
+	} {
+		x, err := env.CompileBool(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := x.Bool(t.Context(), vars); err == nil {
+			t.Errorf("%s: there is no error", text)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s: it took %v", text, took)
+		}
+	}
+}
+
 func TestBoundedFunctionsGiveTheSameResults(t *testing.T) {
 	env, err := NewEnv([]string{"object"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		`"a-b-c".replace("-", "+")`:             "a+b+c",
-		`"a-b-c".replace("-", "+", 1)`:          "a+b-c",
-		`"a-b-c".replace("-", "+", 0)`:          "a-b-c",
-		`"a-b-c".replace("-", "+", -1)`:         "a+b+c",
-		`"ab".replace("", "-")`:                 "-a-b-",
-		`["a", "b"].join()`:                     "ab",
-		`["a", "b"].join(", ")`:                 "a, b",
-		`[].join(", ")`:                         "",
+		`"a-b-c".replace("-", "+")`:                                 "a+b+c",
+		`"a-b-c".replace("-", "+", 1)`:                              "a+b-c",
+		`"a-b-c".replace("-", "+", 0)`:                              "a-b-c",
+		`"a-b-c".replace("-", "+", -1)`:                             "a+b+c",
+		`"ab".replace("", "-")`:                                     "-a-b-",
+		`["a", "b"].join()`:                                         "ab",
+		`["a", "b"].join(", ")`:                                     "a, b",
+		`[].join(", ")`:                                             "",
+		`["a", "b", "a"].distinct().join()`:                         "ab",
+		`[].distinct().join()`:                                      "",
+		`[["a"], ["b", "c"], []].flatten().join()`:                  "abc",
+		`string([dyn([dyn("a"), dyn(["b"])])].flatten(1).size())`:   "2",
+		`[dyn("a"), dyn([dyn("b"), dyn(["c"])])].flatten(2).join()`: "abc",
+		`string([dyn(1), dyn(1.0), dyn(2)].distinct().size())`:      "2",
+		`string(sets.contains(["a", "b"], ["a"])) + string(sets.contains(["a"], ["a", "b"])) + string(sets.contains(["a"], []))`:  "truefalsetrue",
+		`string(sets.intersects(["a", "b"], ["b"])) + string(sets.intersects(["a"], ["b"])) + string(sets.intersects(["a"], []))`: "truefalsefalse",
+		`string(sets.equivalent(["a", "b", "a"], ["b", "a"])) + string(sets.equivalent(["a"], ["b", "a"]))`:                       "truefalse",
 		`object.spec.list.join("/")`:            "x/y",
 		`object.spec.list[0].replace("x", "z")`: "z",
 	} {

@@ -54,7 +54,7 @@ func (c *controller) serverSide(ctx context.Context, r resource, parent, observe
 	if err != nil {
 		return err
 	}
-	hash, name := sha256.Sum256(text), r.gvr.String()+" "+identity(desired)
+	hash, name := sha256.Sum256(text), appliedName(r, desired)
 	if observed != nil {
 		method := c.children[r.key()].strategy.Method
 		if observed.GetDeletionTimestamp() != nil || method == "" || method == OnDelete {
@@ -82,10 +82,25 @@ func (c *controller) serverSide(ctx context.Context, r resource, parent, observe
 		}
 	}
 	result, err := c.patch(ctx, r, form, text)
-	if err == nil {
+	if _, declared := c.children[r.key()]; declared && err == nil { // others are not watched, so they could not be forgotten
 		c.remember(name, formOf(hash, result))
 	}
 	return err
+}
+
+// appliedName names a child of a resource, for the forms that were applied.
+func appliedName(r resource, obj *unstructured.Unstructured) string {
+	if !r.namespaced { // a desired one may have the namespace of its parent
+		return r.gvr.String() + " " + obj.GetName()
+	}
+	return r.gvr.String() + " " + identity(obj)
+}
+
+// forget drops the form that was applied to a deleted child.
+func (c *controller) forget(r resource, obj *unstructured.Unstructured) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.applied, appliedName(r, obj))
 }
 
 func (c *controller) remember(name string, form appliedForm) {

@@ -53,10 +53,10 @@ type controller struct {
 	mu        sync.Mutex
 	informers map[string]cache.SharedIndexInformer
 	kept      map[key]customized
-	applied   map[string]appliedForm
-	written   map[key]write     // last writes of parents
-	synced    map[key]time.Time // ends of the last syncs
-	relatives map[string]bool   // related resources
+	applied   map[string]appliedForm // of the children that exist
+	written   map[key]write          // last writes of parents
+	synced    map[key]time.Time      // ends of the last syncs
+	relatives map[string]bool        // related resources
 	stop      <-chan struct{}
 	running   sync.WaitGroup // of informers
 }
@@ -171,11 +171,11 @@ func (c *controller) run(ctx context.Context, ready func()) {
 		}
 	}
 	for _, kind := range sortedKeys(c.children) {
-		if !c.watch(ctx, c.children[kind].resource, c.childEvents()) {
+		if !c.watch(ctx, c.children[kind].resource, c.childEvents(c.children[kind].resource)) {
 			return
 		}
 	}
-	if c.rolling && !c.watch(ctx, revisionResource, c.childEvents()) {
+	if c.rolling && !c.watch(ctx, revisionResource, c.childEvents(revisionResource)) {
 		return
 	}
 	ready()

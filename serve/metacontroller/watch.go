@@ -160,8 +160,11 @@ func onlyStatus(old, now *unstructured.Unstructured) bool {
 		maps.Equal(old.GetLabels(), now.GetLabels()) && maps.Equal(old.GetAnnotations(), now.GetAnnotations())
 }
 
-func (c *controller) childEvents() cache.ResourceEventHandler {
+func (c *controller) childEvents(r resource) cache.ResourceEventHandler {
 	return c.events(func(old, now *unstructured.Unstructured) {
+		if now == nil {
+			c.forget(r, old)
+		}
 		if old != nil && !released(old, now) {
 			c.childChanged(old, false)
 		}
