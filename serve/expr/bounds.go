@@ -42,7 +42,7 @@ func (b *budget) spend(n int) error {
 // costs counts a call only when it has ended.
 func boundedFunctions() []cel.EnvOption {
 	texts, list := []*cel.Type{cel.StringType, cel.StringType, cel.StringType}, cel.ListType(cel.StringType)
-	items, any := cel.ListType(cel.TypeParamType("T")), cel.ListType(cel.DynType)
+	items, anything := cel.ListType(cel.TypeParamType("T")), cel.ListType(cel.DynType)
 	pair := []*cel.Type{items, items}
 	return []cel.EnvOption{
 		cel.Function("sets.contains", cel.Overload("list_sets_contains_list", pair, cel.BoolType, cel.BinaryBinding(compared(contains)))),
@@ -51,7 +51,7 @@ func boundedFunctions() []cel.EnvOption {
 		cel.Function("distinct", cel.MemberOverload("list_distinct", []*cel.Type{items}, items, cel.UnaryBinding(distinct))),
 		cel.Function("flatten",
 			cel.MemberOverload("list_flatten", []*cel.Type{cel.ListType(items)}, items, cel.UnaryBinding(func(v ref.Val) ref.Val { return flatten(v, types.IntOne) })),
-			cel.MemberOverload("list_flatten_int", []*cel.Type{any, cel.IntType}, any, cel.BinaryBinding(flatten))),
+			cel.MemberOverload("list_flatten_int", []*cel.Type{anything, cel.IntType}, anything, cel.BinaryBinding(flatten))),
 		cel.Function("replace",
 			cel.MemberOverload("string_replace_string_string", texts, cel.StringType, cel.FunctionBinding(replace)),
 			cel.MemberOverload("string_replace_string_string_int", append(texts, cel.IntType), cel.StringType, cel.FunctionBinding(replace))),
