@@ -8,8 +8,8 @@ const (
 	// maxLarge is the limit for the compressed content of all large children in a namespace.
 	// Of those beyond it, only the metadata is kept.
 	maxLarge = 4 << 20
-	// longestText is the length in bytes to which the texts are cut that are kept in addition to
-	// the content. The marks of the operator itself are shorter.
+	// longestText is the limit in bytes of each text that is kept in addition to the content.
+	// Longer ones are cut. The marks of the operator itself are shorter.
 	longestText = 1 << 10
 )
 

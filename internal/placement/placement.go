@@ -113,8 +113,8 @@ func (p *Places) problem(info kind.Info, why, yaml, where string) string {
 }
 
 // versionsOf returns all served versions of a resource, the given one first. A client may
-// write objects in any of them. The API server then drops what the schema of that version
-// does not have. Without a status subresource in that version, the client can write the
+// write objects in any of them. The API server then drops the fields that the schema of that
+// version does not have. Without a status subresource in that version, the client can write the
 // status as well.
 func versionsOf(info kind.Info, cluster []kind.Info) []kind.Info {
 	versions := []kind.Info{info}

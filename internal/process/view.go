@@ -54,7 +54,8 @@ func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*vi
 	return p.viewOf(ctx, m, body, len(p.Handlers) > 0 || p.Daemons != nil)
 }
 
-// viewOf is view. If the object is not compared with its base, its essence is not computed:
+// viewOf is like view, but the caller decides whether the object is compared with its base. If
+// not, its essence is not computed. Only change handlers and daemons need the comparison:
 // reconcile handlers have no cause.
 func (p *Processor) viewOf(ctx context.Context, m *Memory, body *object.Body, compared bool) (*view, error) {
 	log := p.Logger(body)
