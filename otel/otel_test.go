@@ -308,16 +308,23 @@ func TestLinesHaveTheIDsOfTheirSpans(t *testing.T) {
 			op.Resource(resource).OnEvent("see", func(context.Context, *gopf.WatchEvent[gopf.Unstructured]) error { return nil })
 			op.Resource(resource).Timer("tick", time.Minute, func(context.Context, *gopf.Tick[gopf.Unstructured]) error { return nil })
 			op.OnStartup("start", func(context.Context, *gopf.Activity) error { return nil })
+			op.Settings.Admission.Managed = "auto.kopf.dev"
+			op.Resource(resource).Validate("check", func(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
+				r.Log.Info("from the review")
+				return nil
+			})
 			tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithSampler(sampler))
 			if err := otel.With(op, tracers, sdkmetric.NewMeterProvider()); err != nil {
 				t.Fatal(err)
 			}
 			gopftest.Start(t, op, c, gopf.Log(slog.New(logged)))
+			time.Sleep(5 * time.Second)
 			c.Create(t, object("x", nil))
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
 		})
 		for line, span := range map[string]string{
+			"from the review": "handler check",
 			"from the handler": "handler make", "Handler 'make' succeeded.": "handler make", "Handler 'see' succeeded.": "handler see",
 			"Timer 'tick' succeeded.": "handler tick", "Activity 'start' succeeded.": "handler start",
 			"Creation is processed: 1 succeeded; 0 failed.": "turn kopfexamples.kopf.dev", "Merge-patching the resource with:": "turn kopfexamples.kopf.dev",
