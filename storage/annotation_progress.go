@@ -45,10 +45,10 @@ func (s *AnnotationProgress) InStatus() bool { return false }
 
 // Load implements [Progress].
 func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (map[string]Record, error) {
-	records := make(map[string]Record)
 	if !s.annotations().in(o) {
-		return records, nil // as for all new objects
+		return nil, nil // as for all new objects
 	}
+	records := make(map[string]Record)
 	var damaged damage
 	for _, id := range ids {
 		for key, value := range values(o, s.annotations().keys(o, id)) {

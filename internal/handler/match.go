@@ -66,7 +66,7 @@ func (s Set) Has(id string) bool {
 
 // IDs returns the ids of the handlers, including former ids.
 func (s Set) IDs() []string {
-	ids := make([]string, 0, len(s))
+	ids := make([]string, 0, len(s)+1) // most callers append one
 	for _, h := range s {
 		ids = append(append(ids, h.ID), h.Formerly...)
 	}

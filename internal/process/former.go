@@ -115,14 +115,17 @@ func (v *view) moveToStatus(ctx context.Context, c *change, state statusMover) e
 // written them. In the status, they would count as those of the operator, and would be sent
 // with its permissions.
 func (p *Processor) moveRecords(ctx context.Context, state statusMover, o storage.Object, notes *patch.Patch, ids []string) error {
-	path := append(storage.NewStatusProgress(state.State().Keys()[0]).Field, progress.HandlingID)
-	if _, own := notes.Lookup(path...); !own && state.FromAnnotations(o) {
+	if state.FromAnnotations(o) {
 		records, err := p.Config.Progress.Load(ctx, o, []string{progress.HandlingID})
 		if _, malformed := errors.AsType[*storage.MalformedError](err); err != nil && !malformed {
 			return err
 		}
-		if note, _ := progress.DecodeNote(records[progress.HandlingID], nil); note != nil && len(note.Todo) > 0 {
-			notes.Set(nil, path...)
+		if record, noted := records[progress.HandlingID]; noted {
+			path := append(storage.NewStatusProgress(state.State().Keys()[0]).Field, progress.HandlingID)
+			note, _ := progress.DecodeNote(record, nil)
+			if _, own := notes.Lookup(path...); !own && note != nil && len(note.Todo) > 0 {
+				notes.Set(nil, path...)
+			}
 		}
 	}
 	return state.MoveToStatus(ctx, o, notes, ids)

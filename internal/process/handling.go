@@ -96,9 +96,10 @@ func (h *handling) withSubs(ctx context.Context, records map[string]storage.Reco
 	if err = h.ignoreMalformed(err); err != nil {
 		return nil, fmt.Errorf("load the progress of sub-handlers: %w", err)
 	}
-	all = maps.Clone(all)
-	maps.Copy(all, records)
-	return all, nil
+	joined := make(map[string]storage.Record, len(all)+len(records))
+	maps.Copy(joined, all)
+	maps.Copy(joined, records)
+	return joined, nil
 }
 
 // reopen continues the handling for a new state of the object, with the records and
