@@ -77,4 +77,9 @@ func (s *Controllers) serveNamespaces(work context.Context, names []string, exis
 	}
 	s.Moved()
 	s.followAll(work)
+	if !exist { // their objects are gone; if a namespace is created again, it is seen before it is served
+		for _, name := range names {
+			s.Shared.Spaces.Set(name, nil)
+		}
+	}
 }
