@@ -103,3 +103,69 @@ func TestReleaseDeletesObjectsAndWaitsForTheRunningOperator(t *testing.T) {
 		}
 	})
 }
+
+// A tenant sets and removes the annotation of the pause as fast as it can.
+func TestManyPausesDoNotCallATimerMoreOften(t *testing.T) {
+	for name, also := range map[string]func(*gopf.Resource[*Example]){
+		"with a change handler":   func(x *gopf.Resource[*Example]) { x.OnUpdate("update", (&calls{}).handler("update")) },
+		"without change handlers": func(*gopf.Resource[*Example]) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				var diary calls
+				op := gopf.New()
+				x := gopf.For[*Example](op, resource)
+				x.Timer("tick", time.Hour, func(context.Context, *gopf.Tick[*Example]) error {
+					diary.add("tick")
+					return nil
+				})
+				also(x)
+				gopftest.Start(t, op, c)
+				c.Create(t, example("x", "a"))
+				settle()
+				for range 50 {
+					for _, value := range []any{"true", nil} {
+						c.Patch(t, resource, "default", "x", map[string]any{"metadata": map[string]any{"annotations": map[string]any{"gopf.dev/pause": value}}})
+						settle()
+					}
+				}
+				if got := diary.all(); len(got) != 1 {
+					t.Errorf("%d calls in the first minutes, want 1", len(got))
+				}
+				time.Sleep(time.Hour)
+				settle()
+				if got := diary.all(); len(got) != 2 {
+					t.Errorf("%d calls after an hour, want 2", len(got))
+				}
+			})
+		})
+	}
+}
+
+// The operator forgets an object that leaves the selection, even if it is paused and has a
+// timer.
+func TestAPausedObjectLeavesTheSelection(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		gopf.For[*Example](op, resource).Select("tier=prod").Timer("tick", time.Hour, func(context.Context, *gopf.Tick[*Example]) error {
+			diary.add("tick")
+			return nil
+		}, gopf.Optional())
+		gopftest.Start(t, op, c)
+		obj := example("x", "a")
+		obj.SetLabels(map[string]string{"tier": "prod"})
+		c.Create(t, obj)
+		settle()
+		label := func(metadata map[string]any) {
+			c.Patch(t, resource, "default", "x", map[string]any{"metadata": metadata})
+			settle()
+		}
+		label(map[string]any{"annotations": map[string]any{"gopf.dev/pause": "true"}})
+		label(map[string]any{"labels": map[string]any{"tier": "dev"}})
+		label(map[string]any{"annotations": map[string]any{"gopf.dev/pause": nil}, "labels": map[string]any{"tier": "prod"}})
+		if got := diary.all(); len(got) != 2 { // the object is a new one
+			t.Errorf("%d calls, want 2", len(got))
+		}
+	})
+}

@@ -130,16 +130,16 @@ type Controller struct {
 	leaving sync.Map // maps the keys of objects that left the selection, until they are released, to their versions
 	costly  sync.Map // maps the keys of large objects to the cost of a turn
 
-	mu       sync.Mutex
-	memories map[string]*process.Memory
-	members  members           // the same by namespace
-	named    map[string]string // keys by namespace/name; nil until the first lookup
-	shared   map[string]bool   // names of several objects, of which at most one exists
-	gone     gone
-	left     map[string]bool   // namespaces that are no longer served
-	returned map[string]uint64 // the marks at which such namespaces were served again; see [process.Event.Mark]
-	missed   missed            // turns that were due during a pause
-	unlisted map[string]bool   // namespaces that were not listed since the last pause; "" means all
+	mu         sync.Mutex
+	memories   map[string]*process.Memory
+	members    members           // the same by namespace
+	named      map[string]string // keys by namespace/name; nil until the first lookup
+	shared     map[string]bool   // names of several objects, of which at most one exists
+	gone       gone
+	namespaces map[string]bool // the served namespaces, as in places; nil until they are set
+	left       departures      // namespaces that have left the served ones
+	missed     missed          // turns that were due during a pause
+	unlisted   map[string]bool // namespaces that were not listed since the last pause; "" means all
 }
 
 // New returns the controller of a resource. It has no watches yet; see

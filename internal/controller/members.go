@@ -81,3 +81,40 @@ func (m missed) take(namespaces []string) iter.Seq2[string, entry] {
 		}
 	}
 }
+
+// departures holds the namespaces that have left the served ones, by name. The number is
+// limited, because few events wait longer than a namespace takes to leave and to return.
+type departures map[string]departure
+
+// departure is a namespace that has left. The marks are those of [process.Event.Mark].
+type departure struct {
+	left     uint64 // when it left
+	returned uint64 // when it was served again; 0 means that it was not
+}
+
+// maxDepartures limits the number of stored departures.
+const maxDepartures = 512
+
+// add stores that a namespace has left. The oldest departure is forgotten if there are too
+// many.
+func (d departures) add(namespace string, mark func() uint64) {
+	d[namespace] = departure{left: mark()}
+	if len(d) <= maxDepartures {
+		return
+	}
+	oldest := namespace
+	for other, of := range d {
+		if of.left < d[oldest].left {
+			oldest = other
+		}
+	}
+	delete(d, oldest)
+}
+
+// back stores that a namespace is served again. It does nothing if the namespace has not
+// left.
+func (d departures) back(namespace string, mark func() uint64) {
+	if of, has := d[namespace]; has {
+		d[namespace] = departure{left: of.left, returned: mark()}
+	}
+}

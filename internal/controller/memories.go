@@ -56,7 +56,7 @@ func (c *Controller) recall(key string, e entry) *process.Memory {
 	defer c.mu.Unlock()
 	m := c.memories[key]
 	if m == nil && e.event != nil {
-		if namespace := e.event.Body.Namespace; c.left[namespace] || e.event.Mark < c.returned[namespace] {
+		if namespace := e.event.Body.Namespace; !c.serves(namespace) || e.event.Mark < c.left[namespace].returned {
 			return nil
 		}
 		if e.event.Listed() {
@@ -130,26 +130,27 @@ func (c *Controller) skim(ctx context.Context, e *process.Event) bool {
 	})
 }
 
-// setLeft stores whether a namespace is no longer served. Queued events of such a
-// namespace are dropped, even if it is served again before their turns: the memories of
+// setServed stores whether a namespace is served. Queued events of a namespace that is no
+// longer served are dropped, even if it is served again before their turns: the memories of
 // their objects are gone, and the next list shows the objects that exist.
-func (c *Controller) setLeft(namespace string, left bool) {
+func (c *Controller) setServed(namespace string, served bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !left {
-		if c.left[namespace] {
-			if c.returned == nil {
-				c.returned = map[string]uint64{}
-			}
-			c.returned[namespace] = c.processor.Mark()
-		}
-		delete(c.left, namespace)
+	if c.namespaces == nil {
+		c.namespaces, c.left = map[string]bool{}, departures{}
+	}
+	if served {
+		c.namespaces[namespace] = true
+		c.left.back(namespace, c.processor.Mark)
 		return
 	}
-	if c.left == nil {
-		c.left = map[string]bool{}
-	}
-	c.left[namespace] = true
+	delete(c.namespaces, namespace)
+	c.left.add(namespace, c.processor.Mark)
+}
+
+// serves reports whether a namespace is served. The caller must hold c.mu.
+func (c *Controller) serves(namespace string) bool {
+	return c.namespaces == nil || c.namespaces[""] || c.namespaces[namespace]
 }
 
 // forget drops the memory of a deleted object and stores its deletion. event is the
@@ -188,7 +189,7 @@ func (c *Controller) known(namespace string) iter.Seq[object.Identity] {
 func (c *Controller) forgetNamespace(namespace string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.left[namespace] {
+	if c.namespaces[namespace] {
 		return
 	}
 	for key, m := range c.within(namespace) {
@@ -196,4 +197,5 @@ func (c *Controller) forgetNamespace(namespace string) {
 		c.strike(key, m)
 	}
 	delete(c.missed, namespace)
+	delete(c.unlisted, namespace)
 }

@@ -89,7 +89,7 @@ func (c *Controller) settle(namespaces map[string]bool) {
 			c.scope.Remove(namespace)
 		}
 		c.config.Barrier.Drop(c.source(namespace))
-		c.setLeft(namespace, true)
+		c.setServed(namespace, false)
 		c.config.Go(func() {
 			if end != nil { // nil during a pause, or if one watch serves all namespaces
 				end()
@@ -105,7 +105,7 @@ func (c *Controller) settle(namespaces map[string]bool) {
 		if c.indexOnly.Load() {
 			c.config.Barrier.Expect(c.source(namespace))
 		}
-		c.setLeft(namespace, false)
+		c.setServed(namespace, true)
 		if c.scope != nil {
 			c.scope.Add(namespace)
 		}

@@ -25,6 +25,7 @@ type kit struct {
 	turns   sync.Mutex // one turn at a time, for all objects
 	objects map[string]*Object
 	last    map[string]*object.Body
+	paused  map[string]bool
 	due     map[string]handler.Opt[time.Duration] // of the last turn
 
 	mu     sync.Mutex
@@ -37,7 +38,7 @@ type kit struct {
 func newKit(t *testing.T, specs ...*Spec) *kit {
 	k := &kit{
 		start:   time.Now(),
-		objects: map[string]*Object{}, last: map[string]*object.Body{}, due: map[string]handler.Opt[time.Duration]{},
+		objects: map[string]*Object{}, last: map[string]*object.Body{}, paused: map[string]bool{}, due: map[string]handler.Opt[time.Duration]{},
 	}
 	clock := alarm.New((*Task).Ring)
 	k.Set = NewSet(Config{
@@ -93,6 +94,7 @@ type sight struct {
 	labels    map[string]any
 	spec      any
 	deleting  bool
+	paused    bool
 	unchanged bool // same as last handled
 	unguarded bool
 }
@@ -114,14 +116,14 @@ func (s sight) body(name string) *object.Body {
 func (k *kit) see(name string, s sight) handler.Opt[time.Duration] {
 	k.turns.Lock()
 	defer k.turns.Unlock()
-	k.last[name] = s.body(name)
+	k.last[name], k.paused[name] = s.body(name), s.paused
 	k.turn(name, !s.unchanged, s.unguarded)
 	return k.due[name]
 }
 
 func (k *kit) turn(name string, changed, unguarded bool) {
 	k.objects[name], k.due[name] = k.Sight(k.objects[name], Sighting{
-		Request: k.request(k.last[name]), Changed: changed, Unguarded: unguarded, Again: k.request,
+		Request: k.request(k.last[name]), Changed: changed, Unguarded: unguarded, Paused: k.paused[name], Again: k.request,
 	})
 }
 

@@ -23,6 +23,7 @@ type Object struct {
 	touched   time.Time      // last change of the essence, or first sight
 	tasks     []*Task
 	over      []*Spec // must not be spawned again
+	suspended []*Task // timers that a pause of the object has ended; they continue their schedules after it
 	gone      bool    // deleted, or no longer served
 }
 
@@ -129,7 +130,7 @@ func (o *Object) Forget(why error) {
 		return
 	}
 	o.mu.Lock()
-	o.gone = true
+	o.gone, o.suspended = true, nil
 	o.mu.Unlock()
 	o.stopAll(why)
 }
@@ -172,6 +173,17 @@ func (o *Object) IDs() (tasks, over []string) {
 	return tasks, over
 }
 
+// Released reports whether nothing is left of the tasks but the schedules of suspended
+// timers.
+func (o *Object) Released() bool {
+	if o == nil {
+		return true
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.tasks)+len(o.over) == 0
+}
+
 func (o *Object) isOver(spec *Spec) bool {
 	if o == nil {
 		return false
@@ -209,19 +221,20 @@ func (o *Object) update(seen Sighting, matching []*Spec, starts map[*Spec]time.D
 		case body.Deleting:
 			t.halt(ErrDeleted, now, &then)
 		case seen.Paused:
-			t.halt(ErrPaused, now, &then)
+			t.suspend(now, &then)
 		case !slices.Contains(matching, t.spec):
 			t.halt(ErrUnmatched, now, &then)
 		}
 	}
 	spawned := o.spawn(starts, now)
+	o.forgetSchedules(seen, matching)
 	o.see(body, now, &then)
 	for _, t := range o.tasks {
 		if slices.Contains(spawned, t) || seen.Changed && t.spec.Idle > 0 && t.run == nil {
 			t.proceed(now, &then)
 		}
 	}
-	if len(o.tasks)+len(o.over) == 0 && !o.gone {
+	if len(o.tasks)+len(o.over)+len(o.suspended) == 0 && !o.gone {
 		return nil, handler.Opt[time.Duration]{}
 	}
 	return o, o.due(now)
@@ -239,6 +252,7 @@ func (o *Object) spawn(starts map[*Spec]time.Duration, now time.Time) (spawned [
 		if delay, ok := starts[spec]; ok && o.set.halted.Load() == nil {
 			t := &Task{object: o, spec: spec}
 			t.from = now.Add(delay)
+			o.resume(t)
 			spawned = append(spawned, t)
 		}
 	}
@@ -247,6 +261,29 @@ func (o *Object) spawn(starts map[*Spec]time.Duration, now time.Time) (spawned [
 		o.set.unregister(o)
 	}
 	return spawned
+}
+
+// resume gives a new task the schedule of the timer that a pause has ended, if there is
+// one.
+func (o *Object) resume(t *Task) {
+	i := slices.IndexFunc(o.suspended, func(former *Task) bool { return former.spec == t.spec })
+	if i < 0 {
+		return
+	}
+	former := o.suspended[i]
+	o.suspended = slices.Delete(o.suspended, i, i+1)
+	t.timing, t.retries, t.since, t.unfit, t.misfit = former.timing, former.retries, former.since, former.unfit, former.misfit
+}
+
+// forgetSchedules drops the schedules of suspended timers if the object is being deleted,
+// and those whose filters do not match after the pause.
+func (o *Object) forgetSchedules(seen Sighting, matching []*Spec) {
+	switch {
+	case seen.Request.Body.Deleting:
+		o.suspended = nil
+	case !seen.Paused:
+		o.suspended = slices.DeleteFunc(o.suspended, func(t *Task) bool { return !slices.Contains(matching, t.spec) })
+	}
 }
 
 // due returns the time until the next stage of the stops that a deletion must wait for.

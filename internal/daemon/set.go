@@ -37,6 +37,9 @@ import (
 //     channel [Call.Stopping]; then its context is canceled; then it is abandoned.
 //  5. The end of a task that ran wakes the object. Its finalizer can then be
 //     removed, or the task be spawned again.
+//  6. After a pause of its object, a timer continues its schedule: it is called when
+//     it would have been due without the pause, or at once if that moment has passed.
+//     All other tasks start as for a new object.
 //
 // # Guarantees
 //
@@ -112,7 +115,8 @@ type Sighting struct {
 	// Unguarded is true if the object has no finalizer yet. Tasks that its deletion
 	// must wait for are spawned at the next sight.
 	Unguarded bool
-	// Paused is true if the object is paused: all tasks stop with [ErrPaused].
+	// Paused is true if the object is paused: all tasks stop with [ErrPaused]. Timers
+	// continue their schedules at the first sight after the pause.
 	Paused bool
 	// Again returns the requests for later calls. It is kept as long as the object has
 	// tasks.

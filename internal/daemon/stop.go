@@ -35,6 +35,13 @@ func (t *Task) halt(why error, now time.Time, then *actions) {
 	t.proceed(now, then)
 }
 
+// suspend asks the task to stop because its object is paused. After the pause, a timer
+// continues its schedule.
+func (t *Task) suspend(now time.Time, then *actions) {
+	t.paused = t.paused || t.stop == nil
+	t.halt(ErrPaused, now, then)
+}
+
 // advance performs all stages of the stop that are due, and returns the time of the
 // next one.
 func (t *Task) advance(now time.Time, then *actions) (next time.Time, more bool) {

@@ -20,6 +20,7 @@ type Task struct {
 	unfit  bool // the object could not be decoded in the last attempt
 	moving bool // being called or written for; counted by the set
 	ended  bool // removed from the object's tasks
+	paused bool // stopped by a pause of the object
 
 	misfit *misfit // nil means that the last call could decode the object
 	unsent *unsent // the result that could not be written yet
@@ -139,7 +140,9 @@ func (t *Task) settle(p *result, err error, r *run) (again bool) {
 	var then actions
 	t.object.mu.Lock()
 	now := time.Now()
-	t.from = now
+	if p != nil { // otherwise, the task was stopped before the call
+		t.from = now
+	}
 	t.keep(p, err, now, &then)
 	switch {
 	case t.unsent == nil && (t.stop != nil || t.spec.over(t.timing)), t.stop != nil && t.stop.abandoned:
@@ -190,7 +193,7 @@ func (t *Task) keep(p *result, err error, now time.Time, then *actions) {
 }
 
 // end removes the task from its object. If it was not asked to stop, it is over for
-// this process.
+// this process. The schedule of a paused timer is kept.
 func (t *Task) end(then *actions) {
 	o, s, name := t.object, t.object.set, t.spec.name()
 	t.ended = true
@@ -200,8 +203,12 @@ func (t *Task) end(then *actions) {
 		s.unregister(o)
 	}
 	s.Clock.Cancel(t)
-	if t.stop == nil {
+	switch {
+	case t.stop == nil:
 		o.over = append(o.over, t.spec)
+	case t.paused && t.spec.Timer && !t.spec.over(t.timing) && !o.gone:
+		// A client can start and end pauses at any rate, and calls must not follow it.
+		o.suspended = append(o.suspended, t)
 	}
 	switch {
 	case t.spec.Timer:

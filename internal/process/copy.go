@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/storage"
 )
@@ -19,7 +20,7 @@ func (v *view) isCopy() bool {
 	uid, copied := detector.Copied(v.stored)
 	if copied && v.memory.facts.first(reportedCopy) {
 		v.log.Warn("The object has the stored state of another object and is handled as a new one. "+
-			"Set Persistence.TrustCopies if it was restored from a backup.", "original", uid)
+			"Set Persistence.TrustCopies if it was restored from a backup.", "original", loglimit.Cut(uid))
 	}
 	return copied
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/pause"
 )
@@ -59,7 +60,7 @@ func (p *Processor) notePause(m *Memory, body *object.Body, found *pause.Pause) 
 			attrs = append(attrs, "namespace", found.Namespace)
 		}
 		if found.Reason != "" {
-			attrs = append(attrs, "reason", found.Reason)
+			attrs = append(attrs, "reason", loglimit.Cut(found.Reason))
 		}
 		if !found.Until.IsZero() {
 			attrs = append(attrs, "until", found.Until)

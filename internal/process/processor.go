@@ -324,7 +324,7 @@ func (m *Memory) Waiting() bool { return m.busy != nil }
 
 // Released reports whether nothing is left to do for an object that matches no handler: no
 // write is pending, and no daemon is running.
-func (m *Memory) Released() bool { return m.busy == nil && m.daemons.Load() == nil }
+func (m *Memory) Released() bool { return m.busy == nil && m.daemons.Load().Released() }
 
 // Pending returns the state that is kept because something is due later. nil means that
 // nothing is. It must not be called during a turn of the object by another goroutine.

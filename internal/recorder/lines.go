@@ -15,11 +15,17 @@ type lines struct {
 	waiting int
 }
 
-// put adds an event. It reports whether there was room.
-func (l *lines) put(e Event) bool {
+// put adds an event, and reports whether there was room. If too many events wait, it drops
+// the last event of the namespace with the most, unless that has hardly more than this one.
+func (l *lines) put(e Event) (queued, displaced bool) {
 	line := l.of[e.About.Namespace]
-	if len(line) >= backlog || l.waiting >= wholeBacklog {
-		return false
+	if len(line) >= backlog {
+		return false, false
+	}
+	if l.waiting >= wholeBacklog {
+		if displaced = l.displace(len(line) + 1); !displaced {
+			return false, false
+		}
 	}
 	if len(line) == 0 {
 		l.turns = append(l.turns, e.About.Namespace)
@@ -29,6 +35,25 @@ func (l *lines) put(e Event) bool {
 	}
 	l.of[e.About.Namespace] = append(line, e)
 	l.waiting++
+	return true, displaced
+}
+
+// displace drops the last event of the namespace with the most waiting events, if it has
+// more than the given number, which is at least 1.
+func (l *lines) displace(most int) bool {
+	largest, found := "", false
+	for namespace, line := range l.of {
+		if len(line) > most {
+			largest, most, found = namespace, len(line), true
+		}
+	}
+	if !found {
+		return false
+	}
+	line := l.of[largest]
+	line[len(line)-1] = Event{}
+	l.of[largest] = line[:len(line)-1]
+	l.waiting--
 	return true
 }
 

@@ -47,6 +47,7 @@ const (
 	// repeats is the time during which equal events are posted as one.
 	repeats = time.Minute
 	// maxSeen limits the remembered events. Repeats of others are posted one by one.
+	// Namespaces share it: events of one do not keep those of others from being remembered.
 	maxSeen = 4000
 )
 
@@ -68,7 +69,7 @@ type Poster struct {
 	mu    sync.Mutex
 	lines lines
 	lost  int
-	seen  map[Event]*repeated
+	seen  loglimit.Shares[Event, *repeated]
 }
 
 // repeated is a recently posted event.
@@ -79,7 +80,7 @@ type repeated struct {
 
 // New returns a poster. Run starts it.
 func New(api Creator, c Config) *Poster {
-	return &Poster{config: c, api: api, wake: make(chan struct{}, 1), seen: map[Event]*repeated{}}
+	return &Poster{config: c, api: api, wake: make(chan struct{}, 1), seen: loglimit.Shares[Event, *repeated]{Limit: maxSeen}}
 }
 
 // Post queues a Kubernetes event. It does not block. Repeats within a minute are posted
@@ -94,12 +95,20 @@ func (p *Poster) Post(e Event) {
 	e.Message = Cut(e.Message) // messages may quote objects, and they are kept for a minute
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r := p.seen[e]; r != nil && time.Since(r.since) < repeats {
+	if r, ok := p.seen.Get(e.About.Namespace, e); ok && time.Since(r.since) < repeats {
 		r.more++
 		return
 	}
-	if p.put(e) && len(p.seen) < maxSeen {
-		p.seen[e] = &repeated{since: time.Now()}
+	if p.put(e) {
+		p.seen.Put(e.About.Namespace, e, &repeated{since: time.Now()}, p.conclude)
+	}
+}
+
+// conclude posts a repeated event with its number. The caller must hold p.mu.
+func (p *Poster) conclude(e Event, r *repeated) {
+	if r.more > 0 {
+		e.Message = fmt.Sprintf("%s (×%d)", e.Message, r.more)
+		p.put(e)
 	}
 }
 
@@ -111,9 +120,12 @@ func isEvent(i object.Identity) bool {
 
 // put queues an event and reports whether there was room. The caller must hold p.mu.
 func (p *Poster) put(e Event) bool {
-	if !p.lines.put(e) {
+	queued, displaced := p.lines.put(e)
+	if !queued || displaced {
 		p.lost++
 		p.dropped()
+	}
+	if !queued {
 		return false
 	}
 	select {
@@ -172,16 +184,13 @@ func (p *Poster) sendAll(ctx context.Context, tidy <-chan time.Time) {
 func (p *Poster) tidy() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for e, r := range p.seen {
+	p.seen.DeleteFunc(func(e Event, r *repeated) bool {
 		if time.Since(r.since) < repeats {
-			continue
+			return false
 		}
-		delete(p.seen, e)
-		if r.more > 0 {
-			e.Message = fmt.Sprintf("%s (×%d)", e.Message, r.more)
-			p.put(e)
-		}
-	}
+		p.conclude(e, r)
+		return true
+	})
 	if p.lost > 0 {
 		p.config.Log.Warn("Kubernetes events were lost because they could not be posted fast enough.", "lost", p.lost)
 		p.lost = 0

@@ -112,7 +112,7 @@ func TestEventsOfAllNamespacesAreBounded(t *testing.T) {
 	var l lines
 	put := 0
 	for i := range 3 * wholeBacklog {
-		if l.put(Event{About: object.Identity{Namespace: fmt.Sprint(i % 100)}, Message: fmt.Sprint(i)}) {
+		if queued, _ := l.put(Event{About: object.Identity{Namespace: fmt.Sprint(i % 100)}, Message: fmt.Sprint(i)}); queued {
 			put++
 		}
 	}
@@ -141,9 +141,61 @@ func TestRememberedEventsAreBounded(t *testing.T) {
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if len(p.seen) != maxSeen {
-			t.Errorf("%d events are remembered, want %d", len(p.seen), maxSeen)
+		if p.seen.Len() != maxSeen {
+			t.Errorf("%d events are remembered, want %d", p.seen.Len(), maxSeen)
 		}
+	})
+}
+
+// A tenant with several namespaces causes more events than can be remembered and posted.
+func TestEventsOfManyNamespacesTakeNothingFromOthers(t *testing.T) {
+	flood := func(p *Poster) {
+		for i := range 2 * wholeBacklog {
+			tenant := about
+			tenant.Namespace = fmt.Sprint("tenant-", i%8)
+			p.Post(Event{tenant, "Warning", "Invalid", fmt.Sprint(i)})
+		}
+	}
+	other := about
+	other.Namespace = "other"
+	t.Run("repeats are posted once", func(t *testing.T) {
+		a := &api{}
+		run(t, a, func(p *Poster) {
+			for range 10 {
+				flood(p)
+				synctest.Wait()
+				p.Post(Event{other, "Normal", "Made", "of another tenant"})
+				synctest.Wait()
+			}
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			a.posted = slices.DeleteFunc(a.posted, func(line string) bool { return !strings.HasPrefix(line, "other ") })
+			if want := []string{"other Normal Made: of another tenant", "other Normal Made: of another tenant (×9)"}; !slices.Equal(a.posted, want) {
+				t.Errorf("got %q, want %q", a.posted, want)
+			}
+		})
+	})
+	t.Run("none is lost", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a := &api{slow: 10 * time.Millisecond}
+			p := New(a, Config{Enabled: true, Log: slog.New(slog.DiscardHandler)})
+			flood(p)
+			for i := range 10 {
+				p.Post(Event{other, "Normal", "Made", fmt.Sprint(i)})
+			}
+			if p.lines.waiting != wholeBacklog || p.lost != wholeBacklog+10 {
+				t.Errorf("%d events wait, and %d are lost", p.lines.waiting, p.lost)
+			}
+			go p.Run(t.Context())
+			time.Sleep(10 * time.Second)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			for i := range 10 {
+				if want := fmt.Sprint("other Normal Made: ", i); !slices.Contains(a.posted, want) {
+					t.Errorf("not posted: %s", want)
+				}
+			}
+		})
 	})
 }
 
@@ -155,14 +207,15 @@ func TestWaitingEventsAreShort(t *testing.T) {
 			p.Post(Event{about, "Warning", "Invalid", fmt.Sprint(i, strings.Repeat("x", 1<<20))})
 		}
 		synctest.Wait()
-		if len(p.seen) != 10 {
-			t.Fatalf("%d events are known, want 10", len(p.seen))
+		if p.seen.Len() != 10 {
+			t.Fatalf("%d events are known, want 10", p.seen.Len())
 		}
-		for e := range p.seen {
+		p.seen.DeleteFunc(func(e Event, _ *repeated) bool {
 			if len(e.Message) > longest {
 				t.Errorf("a message of %d bytes is kept", len(e.Message))
 			}
-		}
+			return false
+		})
 	})
 }
 
@@ -192,8 +245,8 @@ func TestPostedAndLostEventsAreCounted(t *testing.T) {
 		for i := range backlog + 7 {
 			p.Post(Event{about, "Normal", "Made", fmt.Sprint(i)})
 		}
-		if len(p.seen) > backlog {
-			t.Errorf("%d events are remembered, want at most the backlog", len(p.seen))
+		if p.seen.Len() > backlog {
+			t.Errorf("%d events are remembered, want at most the backlog", p.seen.Len())
 		}
 		go p.Run(t.Context())
 		synctest.Wait()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/discovery"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/pause"
 )
@@ -54,7 +55,7 @@ func (s *Controllers) seeNamespace(body *object.Body) {
 		return
 	}
 	if now != nil {
-		s.Shared.Log.Info("The namespace is paused.", "namespace", body.Name, "annotation", now.Key, "reason", now.Reason)
+		s.Shared.Log.Info("The namespace is paused.", "namespace", body.Name, "annotation", now.Key, "reason", loglimit.Cut(now.Reason))
 	} else {
 		s.Shared.Log.Info("The pause of the namespace has ended.", "namespace", body.Name)
 	}
@@ -76,4 +77,9 @@ func (s *Controllers) serveNamespaces(work context.Context, names []string, exis
 	}
 	s.Moved()
 	s.followAll(work)
+	if !exist { // their objects are gone; if a namespace is created again, it is seen before it is served
+		for _, name := range names {
+			s.Shared.Spaces.Set(name, nil)
+		}
+	}
 }

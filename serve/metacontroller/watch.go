@@ -168,7 +168,7 @@ func (c *controller) childEvents(r resource) cache.ResourceEventHandler {
 		if old != nil && !released(old, now) {
 			c.childChanged(old, false)
 		}
-		if now != nil {
+		if now != nil && !stillOrphan(old, now) {
 			c.childChanged(now, true)
 		}
 	})
@@ -179,6 +179,14 @@ func (c *controller) childEvents(r resource) cache.ResourceEventHandler {
 // A child that matches is an orphan to adopt.
 func released(old, now *unstructured.Unstructured) bool {
 	return now != nil && metav1.GetControllerOfNoCopy(now) == nil && maps.Equal(old.GetLabels(), now.GetLabels())
+}
+
+// stillOrphan reports whether an update of an orphan changed nothing that decides which
+// parents adopt it. They were queued before. A parent that failed to adopt it, or has another
+// selector now, is queued without an event of the orphan.
+func stillOrphan(old, now *unstructured.Unstructured) bool {
+	return old != nil && old.GetUID() == now.GetUID() && maps.Equal(old.GetLabels(), now.GetLabels()) &&
+		metav1.GetControllerOfNoCopy(old) == nil && metav1.GetControllerOfNoCopy(now) == nil
 }
 
 // childPause is the delay of a sync after an event of a child. When the garbage collector
@@ -205,13 +213,14 @@ func (c *controller) childChanged(obj *unstructured.Unstructured, living bool) {
 			}
 			continue
 		}
-		if !c.composite || !living {
+		if !c.composite || !living || p.namespaced && obj.GetNamespace() == "" {
 			continue
 		}
-		for _, parent := range c.stored(p.resource) {
-			if p.namespaced && parent.GetNamespace() != obj.GetNamespace() {
-				continue
-			}
+		within := "" // a tenant's orphan must not cost time for the parents of others
+		if p.namespaced {
+			within = obj.GetNamespace()
+		}
+		for _, parent := range c.storedIn(p.resource, within) {
 			if s, err := Selector(parent, c.spec.GenerateSelector); err == nil && s.Matches(labels.Set(obj.GetLabels())) {
 				c.queue.AddAfter(key{i, parent.GetNamespace(), parent.GetName()}, childPause)
 			}
