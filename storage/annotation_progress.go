@@ -40,6 +40,12 @@ func NewAnnotationProgress(prefix string) *AnnotationProgress {
 	return &AnnotationProgress{Prefix: prefix, V1: true, TouchKey: "touch-dummy", place: callerOf()}
 }
 
+// maxAliases limits the ids for which one call of Load decodes the same annotation. Different
+// ids may have the same annotation, because some characters are replaced in its name. The ids
+// of sub-handlers come from other records, which any client that may edit the object can
+// forge: thousands of them could have one annotation with a large record.
+const maxAliases = 8
+
 // InStatus implements [Placed].
 func (s *AnnotationProgress) InStatus() bool { return false }
 
@@ -50,8 +56,20 @@ func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (ma
 	}
 	records := make(map[string]Record)
 	var damaged damage
+	var reads map[string]int
 	for _, id := range ids {
+		if _, known := records[id]; known {
+			continue
+		}
 		for key, value := range values(o, s.annotations().keys(o, id)) {
+			if len(ids) > maxAliases {
+				if reads == nil {
+					reads = make(map[string]int)
+				}
+				if reads[key]++; reads[key] > maxAliases {
+					continue
+				}
+			}
 			record, found, err := decodeRecord([]byte(value))
 			if err != nil {
 				damaged.add(id, "the annotation "+key, err)

@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/storage/storagetest"
@@ -89,6 +91,72 @@ func TestTooManySubHandlersAreMalformed(t *testing.T) {
 		if (err == nil) != read {
 			t.Errorf("%d: error %v", n, err)
 		}
+	}
+}
+
+// A client that may edit the object can forge records that name thousands of sub-handlers:
+// the same one again and again, or different ones whose names become the same annotation.
+//
+// Not parallel, because it measures the allocations of the process.
+func TestOneRecordIsDecodedAFewTimesHoweverManyIDsHaveIt(t *testing.T) {
+	large := strings.Repeat("x", 100_000)
+	aliases, repeated := []string{"fn"}, []string{"fn"}
+	for i := range 5_000 {
+		id := []byte("a____________b")
+		for bit := range 12 {
+			id[1+bit] = "<>"[i>>bit&1]
+		}
+		aliases, repeated = append(aliases, string(id)), append(repeated, "a____________b")
+	}
+	record := map[string]any{"message": large}
+	broken := map[string]any{"message": large, "retries": "many"}
+	for name, c := range map[string]struct {
+		progress storage.Progress
+		object   storagetest.Body
+		ids      []string
+	}{
+		"aliases of an annotation":       {storage.NewAnnotationProgress("x.dev"), annotation("a____________b", `{"message":"`+large+`"}`), aliases},
+		"one annotation":                 {storage.NewAnnotationProgress("x.dev"), annotation("a____________b", `{"message":"`+large+`"}`), repeated},
+		"a broken annotation":            {storage.NewAnnotationProgress("x.dev"), annotation("a____________b", `{"message":"`+large+`"`), repeated},
+		"one record in the status":       {storage.NewStatusProgress("x"), progressInStatus("a____________b", record), repeated},
+		"a broken record in the status":  {storage.NewStatusProgress("x"), progressInStatus("a____________b", broken), repeated},
+		"both, with the default storage": {storage.DefaultProgress(), storagetest.Body{"status": map[string]any{"kopf": map[string]any{"progress": map[string]any{"a____________b": record}}}}, repeated},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		records, err := c.progress.Load(t.Context(), c.object, c.ids)
+		runtime.ReadMemStats(&after)
+		var malformed *storage.MalformedError
+		if broken := strings.Contains(name, "broken"); errors.As(err, &malformed) != broken || (len(records) == 0) != broken {
+			t.Errorf("%s: %d records, error %v", name, len(records), err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 32<<20 {
+			t.Errorf("%s: %d bytes allocated", name, took)
+		}
+	}
+}
+
+func progressInStatus(id string, record any) storagetest.Body {
+	return storagetest.Body{"status": map[string]any{"x": map[string]any{"progress": map[string]any{id: record}}}}
+}
+
+// The time to collect damaged records is proportional to their number.
+func TestManyDamagedRecordsBecomeOneErrorQuickly(t *testing.T) {
+	t.Parallel()
+	records, ids := map[string]any{}, []string{}
+	for i := range 60_000 {
+		id := "fn/" + strconv.Itoa(i)
+		records[id], ids = "broken", append(ids, id)
+	}
+	o := storagetest.Body{"status": map[string]any{"x": map[string]any{"progress": records}}}
+	began := time.Now()
+	_, err := storage.NewStatusProgress("x").Load(t.Context(), o, ids)
+	var malformed *storage.MalformedError
+	if !errors.As(err, &malformed) || len(malformed.IDs) != len(ids) {
+		t.Errorf("error %.200v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

@@ -52,9 +52,11 @@ func (d damage) err() error {
 	var all MalformedError
 	var where []string
 	var causes []error
+	noted := map[string]bool{} // there may be thousands of places
 	for _, id := range slices.Sorted(maps.Keys(d)) {
 		e := d[id]
-		if !slices.Contains(where, e.Where) {
+		if !noted[e.Where] {
+			noted[e.Where] = true
 			where, causes = append(where, e.Where), append(causes, e.Err)
 		}
 		all.IDs = append(all.IDs, id)

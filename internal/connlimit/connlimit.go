@@ -73,7 +73,7 @@ func (c *Connections) add(raw net.Conn) net.Conn {
 		c.peers[host] = of
 	}
 	of.open++
-	conn := &paced{Conn: raw, gate: &of.gate}
+	conn := &paced{Conn: raw, gate: &of.gate, closed: make(chan struct{})}
 	c.open[conn] = &connection{host, http.StateNew, time.Now()}
 	var excess net.Conn
 	if len(c.open) > c.Max {

@@ -32,15 +32,27 @@ type turn struct {
 	open  chan struct{} // closed when the turn begins
 }
 
-// enter waits for a turn. Turns begin in the order of the calls.
-func (g *gate) enter() *turn {
+// enter waits for a turn. Turns begin in the order of the calls. nil means that the
+// connection was closed first: a peer can open connections faster than they get their turns,
+// and those that were closed must not wait.
+func (g *gate) enter(closed <-chan struct{}) *turn {
 	t := &turn{open: make(chan struct{})}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, t)
 	g.proceed()
 	g.mu.Unlock()
-	<-t.open
-	return t
+	select {
+	case <-t.open:
+		return t
+	case <-closed:
+	}
+	g.mu.Lock()
+	if i := slices.Index(g.waiting, t); i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+	}
+	g.mu.Unlock()
+	g.leave(t) // it may have begun meanwhile
+	return nil
 }
 
 // leave ends a turn. It may have ended before.
@@ -86,6 +98,9 @@ type paced struct {
 
 	mu      sync.Mutex
 	current *turn
+
+	once   sync.Once
+	closed chan struct{}
 }
 
 // Read reads, and waits for a turn to process the data.
@@ -93,7 +108,10 @@ func (c *paced) Read(b []byte) (int, error) {
 	c.end()
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		t := c.gate.enter()
+		t := c.gate.enter(c.closed)
+		if t == nil {
+			return 0, net.ErrClosed
+		}
 		c.mu.Lock()
 		c.current = t
 		c.mu.Unlock()
@@ -103,6 +121,7 @@ func (c *paced) Read(b []byte) (int, error) {
 
 // Close closes the connection, and ends its turn.
 func (c *paced) Close() error {
+	c.once.Do(func() { close(c.closed) })
 	c.end()
 	return c.Conn.Close()
 }

@@ -75,3 +75,25 @@ func TestConnectionsWithSlowHandlersDoNotBlockOthersOfTheirPeer(t *testing.T) {
 		}
 	})
 }
+
+// A peer can open connections faster than they get their turns. The limit of connections
+// closes most of them.
+func TestClosedConnectionsDoNotWaitForTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		most := runtime.GOMAXPROCS(0)
+		conns, read := flood(most + 100)
+		for _, conn := range conns[most:] {
+			conn.Close()
+		}
+		synctest.Wait()
+		if len(read) != most+100 {
+			t.Errorf("%d of %d reads have ended", len(read), most+100)
+		}
+		if g := conns[0].(*paced).gate; len(g.waiting) > 0 || len(g.busy) != most {
+			t.Errorf("%d connections wait, and %d are busy, want 0 and %d", len(g.waiting), len(g.busy), most)
+		}
+		if _, err := conns[most].Read(make([]byte, 10)); err == nil {
+			t.Error("a closed connection can be read")
+		}
+	})
+}

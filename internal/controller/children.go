@@ -36,27 +36,37 @@ func (c *Controller) reconcilersOf(handlers handler.Set) *process.Reconcile {
 // changed. namespace is that of the child. Other controllers, unknown objects, and objects
 // that cannot have children in the namespace are not affected.
 func (c *Controller) WakeOwned(uid string, of kind.Info, namespace string) {
-	c.wakeKnown(uid, &process.Wake{Owned: []kind.Info{of}}, func(m *process.Memory) bool {
-		return m.Namespace == "" || namespace == "" || m.Namespace == namespace || c.ownsAnywhere(of)
+	c.wakeKnown(uid, func(m *process.Memory) *process.Wake {
+		switch {
+		case namespace == "" || m.Namespace == namespace:
+			return &process.Wake{Owned: []kind.Info{of}}
+		case m.Namespace == "" || c.ownsAnywhere(of):
+			return &process.Wake{Far: []kind.Info{of}}
+		}
+		return nil
 	})
 }
 
 // WakeWatched queues a turn of the object with the uid, because an object that one of its
 // reconcile handlers refers to has changed.
 func (c *Controller) WakeWatched(uid, handler string) {
-	c.wakeKnown(uid, &process.Wake{Watched: []string{handler}}, func(*process.Memory) bool { return true })
+	c.wakeKnown(uid, func(*process.Memory) *process.Wake { return &process.Wake{Watched: []string{handler}} })
 }
 
-// wakeKnown queues a turn of the object with the uid, if it is known and concerned.
-func (c *Controller) wakeKnown(uid string, wake *process.Wake, concerned func(*process.Memory) bool) {
+// wakeKnown queues a turn of the object with the uid, if it is known and wake returns a
+// reason.
+func (c *Controller) wakeKnown(uid string, wake func(*process.Memory) *process.Wake) {
 	if c.processor.Reconcile == nil {
 		return
 	}
 	c.mu.Lock()
 	m := c.memories[uid]
 	c.mu.Unlock()
-	if m != nil && concerned(m) {
-		c.put(uid, entry{wake: wake})
+	if m == nil {
+		return
+	}
+	if w := wake(m); w != nil {
+		c.put(uid, entry{wake: w})
 	}
 }
 

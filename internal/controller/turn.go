@@ -23,9 +23,10 @@ type entry struct {
 	namespace string // of the object, if it is known; namespaces take turns
 }
 
-// activeTurns limits the concurrent turns of a resource that execute framework code or
-// write to the API. Turns whose handlers are running do not count. A higher limit
-// would only cost memory, because the client limits the requests in flight.
+// activeTurns limits the concurrent turns of a resource in one namespace that execute
+// framework code or write to the API; see [queue.Config]. Turns whose handlers are running do
+// not count. A higher limit would only cost memory, because the client limits the requests in
+// flight.
 const activeTurns = 64
 
 // open creates the queue. work is the parent of the contexts of all turns.

@@ -3,6 +3,7 @@ package essence
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"sync"
 
 	"gopf.dev/gopf/storage"
 )
@@ -31,10 +32,25 @@ func IsDigest(essence map[string]any) bool {
 // an empty essence, because the old values are unknown. If old is not a digest, Undigest
 // returns old.
 func Undigest(old, now map[string]any) map[string]any {
+	var u Undigester
+	return u.Undigest(old, now)
+}
+
+// Undigester is [Undigest] for several essences and the same present one, whose digest it
+// computes at most once. The zero value is ready for use. It is safe for concurrent use.
+type Undigester struct {
+	once   sync.Once
+	digest map[string]any // of the present essence; nil means that it has none
+}
+
+// Undigest returns the essence behind a digest; see the function. now must be the same in
+// all calls.
+func (u *Undigester) Undigest(old, now map[string]any) map[string]any {
 	if !IsDigest(old) {
 		return old
 	}
-	if same, err := Digest(now); err == nil && same[digestKey] == old[digestKey] {
+	u.once.Do(func() { u.digest, _ = Digest(now) }) // an essence that cannot be encoded matches no digest
+	if u.digest != nil && u.digest[digestKey] == old[digestKey] {
 		return now
 	}
 	return map[string]any{}

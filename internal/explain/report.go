@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"slices"
 	"time"
 
 	"gopf.dev/gopf/internal/handler"
@@ -185,7 +186,7 @@ func recordedSubs(f process.Forecast) (ids []string) {
 			ids = append(ids, id)
 		}
 	}
-	return ids
+	return slices.Compact(ids) // forged ones may be repeated
 }
 
 func phaseOf(r storage.Record) string {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/internal/apiclient"
+	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/handler"
@@ -88,6 +91,41 @@ func TestAForgedInventoryCausesFewRequestsDuringADeletion(t *testing.T) {
 			t.Errorf("the pauses are %d seconds, want %d", pauses, want)
 		}
 	})
+}
+
+// A tenant can name thousands of sub-handlers in a record of its object, and give all of them
+// the same large record: their ids differ in characters that annotations cannot have.
+//
+// Not parallel, because it measures the allocations of the process.
+func TestForgedSubHandlersTakeLittleMemory(t *testing.T) {
+	large := strings.Repeat("x", 100_000)
+	parent := storage.Record{Purpose: "create", Started: time.Now()}
+	for i := range 8_000 {
+		id := []byte("a_____________b")
+		for bit := range 13 {
+			id[1+bit] = "<>"[i>>bit&1]
+		}
+		parent.Subrefs = append(parent.Subrefs, string(id))
+	}
+	annotations := map[string]any{}
+	for key, record := range map[string]storage.Record{"fn": parent, "gopf.handling": {Purpose: "create"}, "a_____________b": {Message: &large}} {
+		annotations[storage.DefaultPrefix+"/"+key] = record.Encode(false)
+	}
+	var alarms []time.Duration
+	calls, c := 0, newCluster()
+	c.object["metadata"] = map[string]any{"name": "x", "namespace": "ns", "uid": "u", "annotations": annotations}
+	k := newKind(c, &alarms, on(cause.Create, &calls))
+	event := &Event{Type: "ADDED", Body: c.body()}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	k.Turn(t.Context(), NewMemory(event), Occasion{Event: event})
+	runtime.ReadMemStats(&after)
+	if calls != 1 || c.writes == 0 {
+		t.Errorf("the object is not handled: %d calls, %d writes", calls, c.writes)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 128<<20 {
+		t.Errorf("the turn allocated %d bytes", took)
+	}
 }
 
 // A client that deletes an object with the policy Orphan keeps its children, whatever the

@@ -32,6 +32,8 @@ type handling struct {
 
 	causes  map[string]*cause.Cause // by the ids of the handlers that were selected for them
 	dropped int                     // refused changes of handlers without a record
+
+	undigester essence.Undigester // with the present essence
 }
 
 // open loads the records and the note.
@@ -92,6 +94,8 @@ func (h *handling) withSubs(ctx context.Context, records map[string]storage.Reco
 	if len(ids) == 0 || !h.noted {
 		return records, nil
 	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids) // forged records may name a sub-handler thousands of times
 	all, err := h.Config.Progress.Load(ctx, h.stored, ids)
 	if err = h.ignoreMalformed(err); err != nil {
 		return nil, fmt.Errorf("load the progress of sub-handlers: %w", err)
@@ -219,7 +223,7 @@ func (h *handling) causesOf(id string, parent *cause.Cause) iter.Seq[*cause.Caus
 // causeAgainst returns the cause for a handler that last saw the given essence.
 func (h *handling) causeAgainst(seen map[string]any) *cause.Cause {
 	c := *h.cause
-	c.Old = essence.Undigest(seen, c.New)
+	c.Old = h.undigester.Undigest(seen, c.New)
 	c.Diff = diff.Of(c.Old, c.New)
 	c.Reason, c.Initial = cause.Detect(cause.Facts{
 		Deleting: h.body.Deleting, Blocked: h.blocked, Known: true, Changed: len(c.Diff) > 0, Initial: h.cause.Initial,

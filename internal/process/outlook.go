@@ -279,7 +279,8 @@ func (h *handling) loadSubs(ctx context.Context, forecasts []Forecast) error {
 		if f.Record == nil || len(f.Record.Subrefs) == 0 || h.copied {
 			continue
 		}
-		subs, err := h.Config.Progress.Load(ctx, h.stored, f.Record.Subrefs)
+		ids := slices.Compact(slices.Sorted(slices.Values(f.Record.Subrefs))) // forged ones may be repeated
+		subs, err := h.Config.Progress.Load(ctx, h.stored, ids)
 		if err = h.ignoreMalformed(err); err != nil {
 			return err
 		}

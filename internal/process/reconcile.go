@@ -79,6 +79,9 @@ type reconciled struct {
 	verdict verdict
 	saved   string // the inventory as it was saved last
 	checked string // the version of the object that was compared with it
+
+	far   time.Duration // the time that the calls for children in other namespaces use up
+	farAt time.Time     // when far was computed
 }
 
 // reconcile calls the reconcile handlers that are due, after the change handlers of the
@@ -161,8 +164,11 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 			state = &reconciled{}
 			m.owner().calls[h.ID] = state
 		}
-		if wake.concerns(h) {
+		switch {
+		case wake.concerns(h):
 			state.dirty = true
+		case wake.concernsFar(h):
+			state.wakeFar(time.Now())
 		}
 		p.checkInventory(ctx, m, h, state, body)
 		if state.held = !p.Reconcile.Listed(h) || p.stopping() || m.facts.has(isPaused); state.held {
@@ -273,10 +279,40 @@ func (p *Processor) checkInventory(ctx context.Context, m *Memory, h *handler.Ha
 // concerns reports whether a child of the handler has changed, or an object that it refers
 // to. w may be nil.
 func (w *Wake) concerns(h *handler.Handler) bool {
-	return w != nil && (slices.Contains(w.Watched, h.ID) || slices.ContainsFunc(w.Owned, func(info kind.Info) bool {
+	return w != nil && (slices.Contains(w.Watched, h.ID) || owns(h, w.Owned))
+}
+
+// concernsFar reports whether a child of the handler in another namespace has changed, or an
+// object that looks like one. w may be nil.
+func (w *Wake) concernsFar(h *handler.Handler) bool { return w != nil && owns(h, w.Far) }
+
+// owns reports whether the handler may have children of one of the kinds.
+func owns(h *handler.Handler, kinds []kind.Info) bool {
+	return slices.ContainsFunc(kinds, func(info kind.Info) bool {
 		owned, _ := h.Reconcile.Owns(info)
 		return owned
-	}))
+	})
+}
+
+// farBurst is the number of calls that changes of children in other namespaces cause at once,
+// and farPause the time between further ones.
+const (
+	farBurst = 30
+	farPause = time.Second
+)
+
+// wakeFar makes the handler due because a child in another namespace has changed. Clients of
+// that namespace can make any object look like a child, and change it again and again. So
+// after many such changes, the calls are delayed.
+func (s *reconciled) wakeFar(now time.Time) {
+	if s.far = max(0, s.far-now.Sub(s.farAt)); s.far < farBurst*farPause {
+		s.far, s.farAt, s.dirty = s.far+farPause, now, true
+		return
+	}
+	s.farAt = now
+	if at := now.Add(farPause); s.due.IsZero() || at.Before(s.due) {
+		s.due = at
+	}
 }
 
 // callReconciler calls one handler, brings the children to their desired state, and saves

@@ -54,6 +54,8 @@ func (p *Processor) hasten(ctx context.Context, body *object.Body, ids []string,
 	for _, r := range records {
 		subs = append(subs, r.Subrefs...)
 	}
+	slices.Sort(subs)
+	subs = slices.Compact(subs) // forged records may name a sub-handler thousands of times
 	more, err := p.Config.Progress.Load(ctx, o, subs)
 	if err = ignoreDamage(err); err != nil {
 		return nil, nil, fmt.Errorf("load the progress of sub-handlers: %w", err)

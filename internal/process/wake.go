@@ -15,6 +15,9 @@ type Wake struct {
 	// Owned has the kinds of children that have changed. Only the reconcile handlers that
 	// own these kinds are called.
 	Owned []kind.Info
+	// Far is Owned for children in other namespaces than the object. Their owner may be
+	// forged, so such calls are limited; see [reconciled.wakeFar].
+	Far []kind.Info
 	// Watched has the reconcile handlers that refer to an object that has changed.
 	Watched []string
 	// Listed means that the children of the object may be listed now: reconcile handlers
@@ -69,16 +72,11 @@ func (w *Wake) Join(other *Wake) *Wake {
 	// Both may be in use elsewhere, so the result is a new request.
 	joined := &Wake{
 		All: w.All || other.All, Listed: w.Listed || other.Listed,
-		IDs: slices.Clone(w.IDs), Owned: slices.Clone(w.Owned), Watched: slices.Clone(w.Watched),
+		IDs: slices.Clone(w.IDs), Owned: joinKinds(w.Owned, other.Owned), Far: joinKinds(w.Far, other.Far), Watched: slices.Clone(w.Watched),
 	}
 	for _, id := range other.IDs {
 		if !slices.Contains(joined.IDs, id) {
 			joined.IDs = append(joined.IDs, id)
-		}
-	}
-	for _, info := range other.Owned {
-		if !joined.hasKind(info) {
-			joined.Owned = append(joined.Owned, info)
 		}
 	}
 	for _, id := range other.Watched {
@@ -98,12 +96,24 @@ func (w *Wake) covers(other *Wake) bool {
 		return func(id string) bool { return !slices.Contains(known, id) }
 	}
 	return (w.All || !slices.ContainsFunc(other.IDs, missing(w.IDs))) &&
-		!slices.ContainsFunc(other.Owned, func(info kind.Info) bool { return !w.hasKind(info) }) &&
+		!slices.ContainsFunc(other.Owned, func(info kind.Info) bool { return !hasKind(w.Owned, info) }) &&
+		!slices.ContainsFunc(other.Far, func(info kind.Info) bool { return !hasKind(w.Far, info) }) &&
 		!slices.ContainsFunc(other.Watched, missing(w.Watched))
 }
 
-func (w *Wake) hasKind(info kind.Info) bool {
-	return slices.ContainsFunc(w.Owned, func(known kind.Info) bool { return known.GVR() == info.GVR() })
+func hasKind(known []kind.Info, info kind.Info) bool {
+	return slices.ContainsFunc(known, func(k kind.Info) bool { return k.GVR() == info.GVR() })
+}
+
+// joinKinds returns the kinds of both lists, each once.
+func joinKinds(a, b []kind.Info) []kind.Info {
+	joined := slices.Clone(a)
+	for _, info := range b {
+		if !hasKind(joined, info) {
+			joined = append(joined, info)
+		}
+	}
+	return joined
 }
 
 // urgent reports whether the request includes a handler. w may be nil.

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/kind"
 )
 
 func TestWakingNamesOnlyDeclaredHandlers(t *testing.T) {
@@ -56,5 +58,56 @@ func TestJoiningWakesModifiesNeither(t *testing.T) {
 	}
 	if all := a.Join(&Wake{All: true}); !all.All || len(all.IDs) > 0 {
 		t.Errorf("joined with all: %+v", all)
+	}
+}
+
+// Clients of other namespaces can make their objects look like children, and change them again
+// and again.
+func TestChangesOfChildrenInOtherNamespacesCauseFewCalls(t *testing.T) {
+	now, state := time.Unix(1_000_000, 0), &reconciled{called: true}
+	calls, late := 0, time.Duration(0)
+	var woken time.Time // the first change that no call has seen
+	for range 60 * 50 { // fifty changes a second
+		if state.wakeFar(now); woken.IsZero() {
+			woken = now
+		}
+		if state.isDue(false, now) {
+			calls, late, woken = calls+1, max(late, now.Sub(woken)), time.Time{}
+			state.dirty, state.due = false, time.Time{}
+		}
+		now = now.Add(20 * time.Millisecond)
+	}
+	if calls < farBurst || calls > farBurst+2*60 {
+		t.Errorf("%d calls in a minute", calls)
+	}
+	if late > farPause {
+		t.Errorf("a call came %v after the change", late)
+	}
+	now = now.Add(time.Hour)
+	for i := range farBurst {
+		state.dirty = false
+		if state.wakeFar(now); !state.dirty {
+			t.Errorf("after a quiet hour, change %d causes no call at once", i)
+		}
+	}
+}
+
+func TestChangesOfChildrenAreJoinedByTheirDistance(t *testing.T) {
+	near, far := &Wake{Owned: []kind.Info{childInfo}}, &Wake{Far: []kind.Info{childInfo}}
+	of, err := kind.Parse("example.com/v1/widgets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &handler.Handler{ID: "fn", Reconcile: &handler.Reconcile{Owned: []handler.Owned{{Of: of}}}}
+	for name, c := range map[string]struct {
+		wake      *Wake
+		near, far bool
+	}{
+		"near": {near, true, false}, "far": {far, false, true}, "both": {near.Join(far), true, true}, "all": {(&Wake{All: true}).Join(far), false, true},
+		"none": {nil, false, false}, "far twice": {far.Join(far), false, true},
+	} {
+		if c.wake.concerns(h) != c.near || c.wake.concernsFar(h) != c.far {
+			t.Errorf("%s: got %t and %t", name, c.wake.concerns(h), c.wake.concernsFar(h))
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,28 @@ func TestDecodeNoteRejectsDecompressionBombs(t *testing.T) {
 				t.Errorf("%s, %s, %d bytes: %d bytes allocated", name, way, len(message), took)
 			}
 		}
+	}
+}
+
+// A forged note may have many digests. Each could make the operator encode the object, which
+// may be large.
+//
+// Not parallel: it measures the allocations of the process.
+func TestManyDigestsEncodeTheObjectOnce(t *testing.T) {
+	n := &progress.Note{Reason: cause.Update}
+	for i := range 60 {
+		n.Saw(strconv.Itoa(i), map[string]any{"gopf.dev/digest": strconv.Itoa(i)}, time.Time{})
+	}
+	large := map[string]any{"spec": strings.Repeat("x", 1<<20)}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if !n.Late(large) {
+		t.Error("no handler is late")
+	}
+	n.Absorb(large, map[string]any{"spec": "small"})
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 20<<20 {
+		t.Errorf("%d bytes allocated", took)
 	}
 }
 

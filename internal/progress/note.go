@@ -201,6 +201,8 @@ func (n *Note) Absorb(now, patched map[string]any) {
 	if len(change) == 0 {
 		return
 	}
+	var before essence.Undigester
+	var digest map[string]any // of patched
 	for i, e := range n.essences {
 		switch {
 		case !essence.IsDigest(e):
@@ -208,8 +210,11 @@ func (n *Note) Absorb(now, patched map[string]any) {
 			patch.Apply(e, change)
 			storage.Tidy(e)
 			n.essences[i] = e
-		case diff.Equal(essence.Undigest(e, now), now):
-			if digest, err := essence.Digest(patched); err == nil {
+		case diff.Equal(before.Undigest(e, now), now):
+			if digest == nil {
+				digest, _ = essence.Digest(patched) // nil after an error
+			}
+			if digest != nil {
 				n.essences[i] = digest
 			}
 		}
@@ -343,8 +348,9 @@ func (n *Note) Late(final map[string]any) bool { return n.earliestLate(final) !=
 // nil means that there is none.
 func (n *Note) earliestLate(final map[string]any) *sighting {
 	isFinal := make([]bool, len(n.essences))
+	var behind essence.Undigester // a forged note may have many digests
 	for i, e := range n.essences {
-		isFinal[i] = diff.Equal(essence.Undigest(e, final), final)
+		isFinal[i] = diff.Equal(behind.Undigest(e, final), final)
 	}
 	var earliest *sighting
 	for _, s := range n.saw {

@@ -139,6 +139,7 @@ func TestModestTurnsThatChangeTheirSizeWaitForTheRightMemory(t *testing.T) {
 // open admits all turns.
 type open struct{}
 
+func (open) open(*actor[int]) bool  { return true }
 func (open) admit(*actor[int]) bool { return true }
 func (open) idle(*actor[int]) bool  { return true }
 

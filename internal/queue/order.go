@@ -20,8 +20,9 @@ func (r *ready[E]) push(a *actor[E], group string, urgent bool) {
 	}
 }
 
-// gate admits turns to the memory of a budget.
+// gate admits turns to the active slots of their group, and to the memory of a budget.
 type gate[E any] interface {
+	open(a *actor[E]) bool // the group of the actor may have another active turn
 	admit(a *actor[E]) bool
 	idle(a *actor[E]) bool // the group of the actor has no memory of the budget
 }
@@ -38,7 +39,7 @@ func (r *ready[E]) pop(g gate[E]) (next *actor[E], ok bool) {
 		}
 	}
 	for {
-		a, some := r.popAny()
+		a, some := r.popAny(g)
 		if !some {
 			break
 		}
@@ -58,7 +59,7 @@ func (r *ready[E]) pop(g gate[E]) (next *actor[E], ok bool) {
 func (r *ready[E]) popCostly(g gate[E]) (next *actor[E], ok bool) {
 	blocked := false
 	next, ok = r.costly.pop(func(a *actor[E]) bool {
-		if !g.idle(a) {
+		if !g.idle(a) || !g.open(a) {
 			return false
 		}
 		admitted := g.admit(a)
@@ -68,13 +69,13 @@ func (r *ready[E]) popCostly(g gate[E]) (next *actor[E], ok bool) {
 	if ok || blocked {
 		return next, ok
 	}
-	return r.costly.pop(g.admit)
+	return r.costly.pop(func(a *actor[E]) bool { return g.open(a) && g.admit(a) })
 }
 
 // popModest returns an actor from the lines of modest turns.
 func (r *ready[E]) popModest(g gate[E]) (next *actor[E], ok bool) {
 	for {
-		a, ok := r.modest.pop(func(a *actor[E]) bool { return a.next().size != modest || g.admit(a) })
+		a, ok := r.modest.pop(func(a *actor[E]) bool { return g.open(a) && (a.next().size != modest || g.admit(a)) })
 		if !ok || a.next().size == modest {
 			return a, ok
 		}
@@ -102,22 +103,19 @@ func (r *ready[E]) starts(a *actor[E], g gate[E]) bool {
 	return true
 }
 
-func (r *ready[E]) popAny() (a *actor[E], ok bool) {
+func (r *ready[E]) popAny(g gate[E]) (a *actor[E], ok bool) {
 	if r.row < patience {
-		if a, ok = r.urgent.pop(always); ok {
+		if a, ok = r.urgent.pop(g.open); ok {
 			r.row++
 			return a, true
 		}
 	}
 	r.row = 0
-	if a, ok = r.others.pop(always); ok {
+	if a, ok = r.others.pop(g.open); ok {
 		return a, true
 	}
-	return r.urgent.pop(always)
+	return r.urgent.pop(g.open)
 }
-
-// always admits every item of [lines].
-func always[T any](T) bool { return true }
 
 // lines has a line of waiting items for each group. The groups take turns.
 type lines[T any] struct {

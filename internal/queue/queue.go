@@ -62,9 +62,10 @@ type Config[K comparable, E any] struct {
 	// when it starts.
 	Workers int
 
-	// Active limits the concurrent turns that execute framework code; time spent in
-	// [Queue.Aside] does not count. 0 means no limit. It bounds the memory of many
-	// concurrent turns, however long they stay aside.
+	// Active limits the concurrent turns of a group that execute framework code; time spent
+	// in [Queue.Aside] does not count. 0 means no limit. It bounds the memory of many
+	// concurrent turns, however long they stay aside. A third more may run for other groups:
+	// a turn may send thousands of requests, and those of other groups must not wait for it.
 	Active int
 }
 
@@ -81,12 +82,13 @@ type Queue[K comparable, E any] struct {
 	parked    int            // weight of entries that wait for the running turns of their keys
 	shares    map[string]int // weight by group, as far as it is part of weight
 	actors    map[K]*actor[E]
-	most      int                  // the largest number of actors since they were last none
-	ready     ready[E]             // turns that wait to start
-	returning lines[chan struct{}] // turns that were aside and wait to become active again
-	turns     int                  // running turns
-	active    int                  // running turns that are not aside
-	spare     []chan func()        // goroutines that wait for a turn to run
+	most      int              // the largest number of actors since they were last none
+	ready     ready[E]         // turns that wait to start
+	returning lines[returning] // turns that were aside and wait to become active again
+	turns     int              // running turns
+	active    int              // running turns that are not aside
+	actives   map[string]int   // the same, by group
+	spare     []chan func()    // goroutines that wait for a turn to run
 	closed    bool
 	wait      sync.WaitGroup
 }
@@ -101,6 +103,13 @@ type actor[E any] struct {
 	running bool        // its turn is running
 	load    load        // of the waiting entries
 	group   string      // of the last entry
+	started string      // the group that the running turn counts for
+}
+
+// returning is a turn that was aside.
+type returning struct {
+	group string
+	back  chan struct{} // closed when the turn is active again
 }
 
 // need describes the memory of a turn.
@@ -139,7 +148,7 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	if c.Group == nil {
 		c.Group = func(K, E) string { return "" }
 	}
-	q := &Queue[K, E]{config: c, actors: map[K]*actor[E]{}, shares: map[string]int{}}
+	q := &Queue[K, E]{config: c, actors: map[K]*actor[E]{}, shares: map[string]int{}, actives: map[string]int{}}
 	q.space.L = &q.mu
 	return q
 }
@@ -266,10 +275,10 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 // advance resumes and starts as many turns as the limits allow. Turns that were aside
 // go first, because started turns should finish.
 func (q *Queue[K, E]) advance() {
-	for q.config.Active == 0 || q.active < q.config.Active {
-		if back, ok := q.returning.pop(always); ok {
-			q.active++
-			close(back)
+	for q.config.Active == 0 || q.active < q.config.Active+(q.config.Active+2)/3 {
+		if r, ok := q.returning.pop(func(r returning) bool { return q.mayBeActive(r.group) }); ok {
+			q.activate(r.group, 1)
+			close(r.back)
 			continue
 		}
 		if q.config.Workers > 0 && q.turns >= q.config.Workers {
@@ -279,11 +288,28 @@ func (q *Queue[K, E]) advance() {
 		if !ok {
 			return
 		}
-		q.active++
+		a.started = a.group
+		q.activate(a.started, 1)
 		q.turns++
 		q.start(a.turn)
 	}
 }
+
+// mayBeActive reports whether the group has less active turns than it may have.
+func (q *Queue[K, E]) mayBeActive(group string) bool {
+	return q.config.Active == 0 || q.actives[group] < q.config.Active
+}
+
+// activate counts a turn of the group that becomes active, or that no longer is.
+func (q *Queue[K, E]) activate(group string, sign int) {
+	q.active += sign
+	if q.actives[group] += sign; q.actives[group] == 0 {
+		delete(q.actives, group)
+	}
+}
+
+// open reports whether a turn of the actor may become active.
+func (q *Queue[K, E]) open(a *actor[E]) bool { return q.mayBeActive(a.group) }
 
 // need returns the memory of the turn of an entry.
 func (q *Queue[K, E]) need(key K, entry E) need {
@@ -340,7 +366,7 @@ func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.active--
+	q.activate(a.started, -1)
 	q.turns--
 	q.run(a, false)
 	if len(a.waiting) > 0 {
@@ -393,7 +419,7 @@ func (q *Queue[K, E]) Aside(group string, fn func()) {
 		fn()
 		return
 	}
-	q.leave()
+	q.leave(group)
 	defer q.back(group)
 	fn()
 }
@@ -405,15 +431,15 @@ func (q *Queue[K, E]) Inside(group string, fn func()) {
 		return
 	}
 	q.back(group)
-	defer q.leave()
+	defer q.leave(group)
 	fn()
 }
 
-// leave gives the active slot of a turn to others.
-func (q *Queue[K, E]) leave() {
+// leave gives the active slot of a turn of the group to others.
+func (q *Queue[K, E]) leave(group string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.active--
+	q.activate(group, -1)
 	q.advance()
 }
 
@@ -421,7 +447,7 @@ func (q *Queue[K, E]) leave() {
 func (q *Queue[K, E]) back(group string) {
 	granted := make(chan struct{})
 	q.mu.Lock()
-	q.returning.push(group, granted)
+	q.returning.push(group, returning{group, granted})
 	q.advance()
 	q.mu.Unlock()
 	<-granted

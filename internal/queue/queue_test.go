@@ -5,6 +5,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -373,6 +374,43 @@ func TestStartedTurnsFinishFirst(t *testing.T) {
 		q.Close()
 		if most.Load() > 12 {
 			t.Errorf("%d concurrent turns with 4 active ones", most.Load())
+		}
+	})
+}
+
+// A turn may send thousands of requests in its slot, and as many turns of its group may wait
+// to become active again.
+func TestSlowTurnsOfOneGroupLeaveSlotsToOtherGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var active, most, others atomic.Int32
+		release := make(chan struct{})
+		var q *Queue[int, int]
+		q = New(Config[int, int]{Active: 3, Group: func(key, _ int) string { return strconv.Itoa(key / 100) }, Turn: func(_ context.Context, key, _ int) {
+			if key >= 100 {
+				q.Aside(strconv.Itoa(key/100), func() { time.Sleep(time.Millisecond) })
+				others.Add(1)
+				return
+			}
+			q.Aside("0", func() {})
+			most.Store(max(most.Load(), active.Add(1)))
+			<-release
+			active.Add(-1)
+		}})
+		for key := range 10 {
+			q.Put(t.Context(), key, 0)
+		}
+		synctest.Wait()
+		q.Put(t.Context(), 100, 0)
+		q.Put(t.Context(), 200, 0)
+		q.Put(t.Context(), 201, 0)
+		time.Sleep(time.Second)
+		if most.Load() != 3 || others.Load() != 3 {
+			t.Errorf("%d turns of the slow group have slots, want 3; %d turns of other groups have ended, want 3", most.Load(), others.Load())
+		}
+		close(release)
+		q.Close()
+		if q.active != 0 || len(q.actives) != 0 {
+			t.Errorf("%d slots are still taken: %v", q.active, q.actives)
 		}
 	})
 }

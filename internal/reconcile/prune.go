@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -30,6 +31,9 @@ func (x *run) prune(ctx context.Context, desired []children.Desired) {
 		return
 	}
 	allReady := x.result.Waiting == "" && x.result.Failed == "" && len(x.result.Problems) == 0
+	if n := strays(known); n > maxStrays && (x.result.Again == 0 || x.result.Again > strayPause) {
+		x.result.Again = strayPause
+	}
 	left, blocking, err := x.deleteInWaves(ctx, x.Owner, known, desired, allReady, func(e children.Entry) {
 		x.result.Written++
 		x.result.Actions = append(x.result.Actions, children.Action{Key: e.Key, Verb: children.Delete, Reason: e.Key.String() + " is no longer declared"})
@@ -128,13 +132,35 @@ func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []childre
 	}
 }
 
-// deleteStrays deletes the strays, and does not wait for them. It returns the other
-// entries. A stray that the API server refuses to delete stays: a policy of the cluster may
-// let tenants protect their objects, and the owner must not depend on that.
+const (
+	// maxStrays limits the strays that are deleted in one turn. Clients in other namespaces
+	// can create any number of them, and the owner must not wait for their deletion.
+	maxStrays = 20
+	// strayPause is the delay until more of them are deleted.
+	strayPause = 10 * time.Second
+)
+
+// strays returns the number of strays among the entries.
+func strays(entries []children.Entry) (n int) {
+	for _, e := range entries {
+		if e.Stray {
+			n++
+		}
+	}
+	return n
+}
+
+// deleteStrays deletes up to [maxStrays] strays, and does not wait for them. It returns the
+// other entries. A stray that the API server refuses to delete stays: a policy of the cluster
+// may let tenants protect their objects, and the owner must not depend on that.
 func (r *Runner) deleteStrays(ctx context.Context, kinds *kinds, owner Owner, undesired []children.Entry, deleted func(children.Entry)) (others []children.Entry, err error) {
+	requests := 0
 	for _, e := range undesired {
 		if !e.Stray {
 			others = append(others, e)
+			continue
+		}
+		if requests == maxStrays {
 			continue
 		}
 		child := r.Store.Find(e.Key)
@@ -142,6 +168,7 @@ func (r *Runner) deleteStrays(ctx context.Context, kinds *kinds, owner Owner, un
 		if err != nil || gone {
 			continue
 		}
+		requests++
 		info, failure := kinds.info(ctx, e.Key)
 		if failure == nil {
 			failure = r.remove(ctx, info, child)

@@ -19,7 +19,7 @@ import (
 // empty is an API server without objects. It counts discoveries.
 type empty struct {
 	apiclient.API
-	discoveries int
+	discoveries, deletions int
 }
 
 func (e *empty) Discover(context.Context, ...string) (kube.Discovery, error) {
@@ -66,5 +66,53 @@ func TestAnEntryThatNoObjectCanHaveDelaysNoDeletion(t *testing.T) {
 		if !done || err != nil {
 			t.Errorf("%q/%q: done %t, error %v", c.namespace, c.name, done, err)
 		}
+	}
+}
+
+func (e *empty) Delete(context.Context, kube.Target, kube.DeleteOptions) error {
+	e.deletions++
+	return nil
+}
+
+// A client that knows the uid of an object in another namespace can create any number of
+// objects that look like its children.
+func TestAFloodOfStraysDelaysTheOwnerLittle(t *testing.T) {
+	server, store := &empty{}, childwatch.NewStore("me", func() uint64 { return 1 })
+	runner := &reconcile.Runner{Objects: &apiclient.Objects{API: server, Known: func() []kind.Info { return []kind.Info{widgets} }}, Name: "me", Store: store}
+	owner := reconcile.Owner{Identity: object.Identity{Namespace: "default", Name: "o", UID: "o-uid"}}
+	const flood = 100
+	for i := range flood {
+		body, err := object.ParseWhole(fmt.Appendf(nil, `{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"namespace": "hostile", "name": "w%d", "uid": "%08d", "resourceVersion": "1",
+			"labels": {"gopf.dev/children": "me"}, "annotations": {"gopf.dev/owner": "v1|Owner|default|o|o-uid"}, "managedFields": [{"manager": "me", "operation": "Apply"}]}}`, i, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		child, err := store.Read(widgets, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Add(child)
+	}
+	result, err := runner.Run(t.Context(), reconcile.Task{Owner: owner, Inventory: &children.Inventory{}, Alone: true, Prune: true, Fights: &reconcile.Fights{}})
+	if err != nil || len(result.Problems) > 0 {
+		t.Errorf("problems %v, error %v", result.Problems, err)
+	}
+	if server.deletions == 0 || server.deletions > flood/4 {
+		t.Errorf("one turn deleted %d of %d strays", server.deletions, flood)
+	}
+	if result.Again == 0 {
+		t.Error("no other turn deletes more")
+	}
+	for range flood {
+		if _, err := runner.Run(t.Context(), reconcile.Task{Owner: owner, Inventory: &children.Inventory{}, Alone: true, Prune: true, Fights: &reconcile.Fights{}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if server.deletions != flood {
+		t.Errorf("in the end, %d of %d strays are deleted", server.deletions, flood)
+	}
+	done, _, err := runner.Teardown(t.Context(), owner, nil)
+	if !done || err != nil {
+		t.Errorf("done %t, error %v", done, err)
 	}
 }
