@@ -51,7 +51,7 @@ func (g *gate) enter(closed <-chan struct{}) *turn {
 		g.waiting = slices.Delete(g.waiting, i, i+1)
 	}
 	g.mu.Unlock()
-	g.leave(t) // it may have begun meanwhile
+	g.leave(t) // its turn may have started meanwhile
 	return nil
 }
 

@@ -178,6 +178,8 @@ func claims(t *testing.T) map[string][]string {
 		"docs/trust.md": {
 			"up to " + count(constant("internal/children", "MaxEntries")) + ", and deletes none",
 			"tries again after " + seconds(duration("internal/process", "teardownPolling")) + " seconds",
+			count(constant("internal/reconcile", "maxStrays")) + " are deleted every " + seconds(duration("internal/reconcile", "strayPause")) + " seconds",
+			"at most " + count(constant("internal/process", "farBurst")) + " times at once",
 		},
 		"SECURITY.md": {
 			"service account for " + token,
