@@ -92,7 +92,9 @@ func Parse(value string) Pause {
 	}
 	moment, reason, _ := strings.Cut(end, ": ")
 	until, err := time.Parse(time.RFC3339, strings.TrimSpace(moment))
-	if err != nil || until.UTC().Year() < 0 || until.UTC().Year() > 9999 { // with an offset; JSON has no such times
+	// Pauses are compared, and two times with equal offsets have different zones.
+	until = until.UTC()
+	if err != nil || until.Year() < 0 || until.Year() > 9999 { // JSON has no such times
 		return Pause{Reason: text, Problem: "the end of the pause is not a time like 2026-11-20T12:00:00Z, so the pause has no end"}
 	}
 	return Pause{Until: until, Reason: strings.TrimSpace(reason)}

@@ -81,3 +81,10 @@ func TestObjectsWithoutAPauseCostNoAllocation(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestTheSameValueIsTheSamePause(t *testing.T) {
+	const value = "until 2026-11-20T12:00:00+05:30: moving"
+	if first, second := Parse(value), Parse(value); first != second {
+		t.Errorf("%v is not %v", first, second)
+	}
+}
