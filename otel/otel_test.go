@@ -324,7 +324,7 @@ func TestLinesHaveTheIDsOfTheirSpans(t *testing.T) {
 			synctest.Wait()
 		})
 		for line, span := range map[string]string{
-			"from the review": "handler check",
+			"from the review":  "handler check",
 			"from the handler": "handler make", "Handler 'make' succeeded.": "handler make", "Handler 'see' succeeded.": "handler see",
 			"Timer 'tick' succeeded.": "handler tick", "Activity 'start' succeeded.": "handler start",
 			"Creation is processed: 1 succeeded; 0 failed.": "turn kopfexamples.kopf.dev", "Merge-patching the resource with:": "turn kopfexamples.kopf.dev",

@@ -20,7 +20,7 @@ func (s *Shares[K, V]) Get(namespace string, key K) (value V, ok bool) {
 
 // Put adds an entry, or replaces the one of the key. It returns false if there is no room,
 // because no other namespace has clearly more entries. displaced is called with the entry
-// that was removed for it. May be nil.
+// that was removed for it; it may be nil.
 func (s *Shares[K, V]) Put(namespace string, key K, value V, displaced func(K, V)) bool {
 	if _, has := s.of[namespace][key]; !has {
 		if s.len >= s.Limit && !s.displace(len(s.of[namespace]), displaced) {

@@ -295,7 +295,7 @@ func (q *Queue[K, E]) advance() {
 	}
 }
 
-// mayBeActive reports whether the group has less active turns than it may have.
+// mayBeActive reports whether the group has fewer active turns than it may have.
 func (q *Queue[K, E]) mayBeActive(group string) bool {
 	return q.config.Active == 0 || q.actives[group] < q.config.Active
 }
