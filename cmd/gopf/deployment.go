@@ -56,7 +56,7 @@ func loadDeployment(ctx context.Context, path string, definitions bool, stderr i
 		return nil, fmt.Errorf("create a temporary folder: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	if b.flags, err = b.linkFlags(ctx, false); err != nil {
+	if b.flags, err = b.buildFlags(ctx, false); err != nil {
 		return nil, err
 	}
 	executable, err := b.into(ctx, temp, stderr)

@@ -171,7 +171,7 @@ func (d *dev) run(ctx context.Context) error {
 	var files watched
 	var known map[string]fileState
 	if reloads {
-		if build.flags, err = build.linkFlags(ctx, d.debug); err != nil {
+		if build.flags, err = build.buildFlags(ctx, d.debug); err != nil {
 			return err
 		}
 		if files, err = build.sources(ctx); err != nil {

@@ -56,6 +56,8 @@ type loop struct {
 	tests    bool
 	debug    bool
 
+	heads    heads // of the operator's Go files
+	unlisted bool  // the code may import other packages than those that are watched
 	attempts chan attempt
 	cancel   context.CancelFunc // of the running build; may be nil
 	waiting  []string           // files of a build that was canceled
@@ -66,6 +68,7 @@ func (l *loop) run(ctx context.Context, first *revision, known map[string]fileSt
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	l.attempts = make(chan attempt)
+	l.heads = headsOf(l.files.folders)
 	changes, sets := make(chan []string), make(chan watched)
 	go watch(ctx, l.files, known, sets, changes)
 	keys := l.keys(ctx)
@@ -91,6 +94,7 @@ func (l *loop) run(ctx context.Context, first *revision, known map[string]fileSt
 			l.reload(ctx, saved, sets)
 		case a := <-l.attempts:
 			l.cancel, l.waiting = nil, nil
+			l.unlisted = l.unlisted && a.revision == nil
 			l.swap(ctx, a)
 		case key, ok := <-keys.pressed:
 			if !ok {
@@ -165,18 +169,18 @@ func (l *loop) reload(ctx context.Context, saved []string, sets chan watched) {
 	saved = slices.Compact(saved)
 	l.waiting = saved
 	l.number++
+	l.unlisted = l.heads.change(saved) || len(saved) == 0 || l.unlisted // no files: the user asked for it
 	var build context.Context
 	build, l.cancel = context.WithCancel(ctx)
-	number, debug := l.number, l.debug
+	number, debug, list := l.number, l.debug, l.unlisted
 	go func() {
 		a := l.attempt(build, number, debug, saved)
 		select {
 		case l.attempts <- a:
 		case <-ctx.Done():
 		}
-		// The new code may import other packages. Listing them takes half a second, which the
-		// swap does not wait for.
-		if a.revision == nil {
+		// Listing the packages takes half a second, which the swap does not wait for.
+		if a.revision == nil || !list {
 			return
 		}
 		if files, err := l.build.sources(ctx); err == nil {
@@ -204,7 +208,7 @@ func (l *loop) attempt(ctx context.Context, number int, debug bool, saved []stri
 	}
 	b := *l.build
 	var err error
-	if b.flags, err = b.linkFlags(ctx, debug); err != nil {
+	if b.flags, err = b.buildFlags(ctx, debug); err != nil {
 		a.problem = err.Error()
 		return a
 	}
@@ -228,12 +232,13 @@ func (l *loop) attempt(ctx context.Context, number int, debug bool, saved []stri
 	return a
 }
 
-// linkFlags strip the executable, which makes linking faster. The debugger needs symbols, and
-// code of the user's modules that is not optimized. All other code stays as it is in the
-// cache: compiling it again takes minutes.
-func (b *build) linkFlags(ctx context.Context, debug bool) ([]string, error) {
+// buildFlags returns flags that make a build short. The executable is stripped, and calls in
+// the packages below the working directory are not inlined: their generic handlers compile in
+// half the time. The debugger needs symbols, and code of the user's modules that is not
+// optimized. All other code stays as it is in the cache: compiling it again takes minutes.
+func (b *build) buildFlags(ctx context.Context, debug bool) ([]string, error) {
 	if !debug {
-		return []string{"-ldflags=-s -w"}, nil
+		return []string{"-ldflags=-s -w", "-gcflags=./...=-l"}, nil
 	}
 	modules, err := goOutput(ctx, b.dir, "list", "-m", "-f", "{{.Path}}")
 	if err != nil {

@@ -182,6 +182,26 @@ func TestManifestsAndDefinitionsFollowTheFiles(t *testing.T) {
 	}
 }
 
+// A package that the operator begins to import is watched from then on.
+func TestNewPackagesAreWatched(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	if err := os.Mkdir(s.folder+"/extra", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.write("extra/extra.go", "package extra\n")
+	s.replace("main.go", `import "gopf.dev/gopf/cli"`, "import (\n	\"gopf.dev/gopf/cli\"\n\n	_ \"example.com/loop/extra\"\n)")
+	s.says("main.go saved → built", "→ swapped")
+	saves, saved := 0, time.Time{}
+	s.eventually("a change of the new package is built", func() bool {
+		if time.Since(saved) > 10*time.Second { // each save cancels the build before it
+			saves, saved = saves+1, time.Now()
+			s.write("extra/extra.go", fmt.Sprint("package extra\n\nconst saves = ", saves, "\n"))
+		}
+		return strings.Contains(s.said.String(), "extra.go saved → built")
+	})
+}
+
 // The keys reload the operator, run the tests, and end the loop.
 func TestKeysReloadTestAndQuit(t *testing.T) {
 	t.Parallel()
