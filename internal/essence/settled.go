@@ -84,9 +84,7 @@ type TestResult struct {
 
 // scratch is the state of one test, with reusable buffers.
 type scratch struct {
-	raw    []byte
-	source bytes.Buffer
-	dec    jsontext.Decoder
+	walk   jsonvalue.Walk
 	now    []byte // the current essence, encoded like a base
 	kept   []byte // the annotations of the current essence
 	labels []byte
@@ -99,7 +97,7 @@ type scratch struct {
 	moved  []byte // the quoted note in the status about the base in the annotations; may be nil
 }
 
-// Run tests an object. It does not modify raw.
+// Run tests an object, which must be valid JSON. It does not modify raw.
 func (g *SettledTest) Run(raw []byte) TestResult {
 	s, _ := g.scratch.Get().(*scratch)
 	if s == nil {
@@ -130,8 +128,7 @@ func (s *scratch) undisputed() bool {
 
 // start resets the scratch for another object, which it does not copy.
 func (s *scratch) start(raw []byte) {
-	s.raw, s.source = raw, *bytes.NewBuffer(raw)
-	s.dec.Reset(&s.source, jsontext.AllowDuplicateNames(true))
+	s.walk = jsonvalue.NewWalk(raw)
 	s.uid, s.bound = nil, nil
 	s.now, s.kept, s.labels, s.old = append(s.now[:0], '{'), s.kept[:0], nil, s.old[:0]
 	s.base, s.held, s.moved = s.base[:0], false, nil
@@ -164,7 +161,7 @@ func (g *SettledTest) scan(s *scratch, found *TestResult) bool {
 
 // scanStatus finds the state in the status. It returns false if there are records.
 func (g *SettledTest) scanStatus(s *scratch) bool {
-	if s.dec.PeekKind() != '{' {
+	if s.walk.Peek() != '{' {
 		return s.skip()
 	}
 	return s.eachMember(func(name []byte) bool {
@@ -340,29 +337,22 @@ func appendComma(b []byte) []byte {
 // eachMember calls fn with the quoted name of each member of the next value, which must
 // be an object, until fn returns false. fn must consume the member's value.
 func (s *scratch) eachMember(fn func(name []byte) bool) bool {
-	if token, err := s.dec.ReadToken(); err != nil || token.Kind() != '{' {
+	if !s.walk.Take('{') {
 		return false
 	}
-	for s.dec.PeekKind() == '"' {
+	for s.walk.Peek() == '"' {
 		if name, ok := s.value(); !ok || !fn(name) {
 			return false
 		}
 	}
-	token, err := s.dec.ReadToken()
-	return err == nil && token.Kind() == '}'
+	return s.walk.Take('}')
 }
 
-// skip consumes the next value. It is faster than that of the decoder, which reads objects
-// and arrays token by token.
-func (s *scratch) skip() bool {
-	_, err := s.dec.ReadValue()
-	return err == nil
-}
+// skip consumes the next value.
+func (s *scratch) skip() bool { return s.walk.Value() != nil }
 
-// value returns the bytes of the next value. Unlike those from the decoder, they stay
-// valid.
+// value returns the bytes of the next value.
 func (s *scratch) value() (value []byte, ok bool) {
-	v, err := s.dec.ReadValue()
-	end := int(s.dec.InputOffset())
-	return s.raw[end-len(v) : end], err == nil
+	value = s.walk.Value()
+	return value, value != nil
 }

@@ -64,6 +64,54 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
+// A walk through valid JSON must find the same values as the standard library. A walk through
+// anything else must end.
+func FuzzWalk(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		w := NewWalk(text)
+		walked := rebuild(&w)
+		if !json.Valid(text) {
+			return
+		}
+		var want bytes.Buffer
+		if err := json.Compact(&want, text); err != nil {
+			t.Fatal(err)
+		}
+		if string(walked) != want.String() {
+			t.Fatalf("walked through %s, want %s", walked, &want)
+		}
+	})
+}
+
+// rebuild walks into all objects and arrays of the next value, and returns it without white
+// space.
+func rebuild(w *Walk) (text []byte) {
+	switch opening := w.Peek(); opening {
+	case '{', '[':
+		closing := opening + 2
+		w.Take(opening)
+		for text = append(text, opening); w.Peek() != closing && w.Peek() != 0; {
+			at := w.pos
+			if len(text) > 1 {
+				text = append(text, ',')
+			}
+			if opening == '{' {
+				text = append(append(text, w.Value()...), ':')
+			}
+			if text = append(text, rebuild(w)...); w.pos == at { // an invalid text
+				break
+			}
+		}
+		w.Take(closing)
+		return append(text, closing)
+	default:
+		return append([]byte(nil), w.Value()...)
+	}
+}
+
 // A text that passes Check must be within the limits when it is decoded.
 func FuzzCheck(f *testing.F) {
 	for _, s := range seeds {
