@@ -117,7 +117,7 @@ func (b *bench) full(ctx context.Context, p plan) error {
 				return fmt.Errorf("B9: %w", err)
 			}
 		}
-		if err := b.timers(ctx, p, n); err != nil {
+		if err := b.timers(ctx, p, n, n/10); err != nil {
 			return err
 		}
 	}
@@ -176,17 +176,23 @@ func (b *bench) usual(ctx context.Context, p plan) error {
 			}
 		}
 	}
-	return b.timers(ctx, p, many)
+	return b.timers(ctx, p, many, 0, many/10)
 }
 
-// timers makes B10: a timer for each object, and a daemon for each tenth.
-func (b *bench) timers(ctx context.Context, p plan, objects int) error {
+// timers makes B10: a timer for each object, with each of these numbers of daemons.
+func (b *bench) timers(ctx context.Context, p plan, objects int, numbers ...int) error {
 	if !p.wants("B10") {
 		return nil
 	}
-	return b.on(ctx, gopfName, 0, small, func(c *cluster.Cluster) error {
-		return b.background(ctx, c, objects, objects/10, 2*time.Minute)
-	})
+	for _, daemons := range numbers {
+		err := b.on(ctx, gopfName, 0, small, func(c *cluster.Cluster) error {
+			return b.background(ctx, c, objects, daemons, 2*time.Minute)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rest makes the measurements that need many objects.
