@@ -15,7 +15,7 @@ import (
 // the most connections, because a flood must not close those of others.
 //
 // It also bounds how many connections of one peer are busy at the same time: one per
-// processor. More would not make the peer faster.
+// processor, and twice as many of all peers. More would not make them faster.
 type Connections struct {
 	Max  int
 	Full func(peer string) // called when a connection of the peer was closed; may be nil
@@ -23,12 +23,13 @@ type Connections struct {
 	mu    sync.Mutex
 	open  map[net.Conn]*connection
 	peers map[string]*peer // by host
+	gate  gate
 }
 
 // peer is a host with open connections.
 type peer struct {
-	open int // the number of connections
-	gate gate
+	open  int // the number of connections
+	spent account
 }
 
 type connection struct {
@@ -67,13 +68,17 @@ func (c *Connections) add(raw net.Conn) net.Conn {
 		host = h
 	}
 	c.mu.Lock()
+	if c.gate.most == 0 {
+		c.gate.most, c.gate.total = runtime.GOMAXPROCS(0), 2*runtime.GOMAXPROCS(0)
+	}
 	of := c.peers[host]
 	if of == nil {
-		of = &peer{gate: gate{most: runtime.GOMAXPROCS(0)}}
+		of = &peer{}
+		c.gate.join(&of.spent)
 		c.peers[host] = of
 	}
 	of.open++
-	conn := &paced{Conn: raw, gate: &of.gate, closed: make(chan struct{})}
+	conn := &paced{Conn: raw, gate: &c.gate, of: &of.spent, closed: make(chan struct{})}
 	c.open[conn] = &connection{host, http.StateNew, time.Now()}
 	var excess net.Conn
 	if len(c.open) > c.Max {

@@ -123,7 +123,8 @@ func roundTrip(ctx context.Context, conns *conns, r *call) (*http.Response, outc
 	}
 	o := outcome{code: resp.StatusCode, sent: true}
 	if resp.StatusCode/100 != 2 {
-		o.err = statusError(r, resp)
+		refusal := statusError(r, resp)
+		o.err, o.code = refusal, int(refusal.ErrStatus.Code)
 	}
 	return resp, o
 }

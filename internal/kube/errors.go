@@ -111,7 +111,18 @@ func statusError(r *call, resp *http.Response) *apierrors.StatusError {
 		}
 		generic.ErrStatus.Details.RetryAfterSeconds = seconds
 	}
+	if s := &generic.ErrStatus; tooLarge(*s) {
+		s.Code, s.Reason = http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge
+	}
 	return generic
+}
+
+// tooLarge reports whether the storage of the server refused an object because of its
+// size. API servers report that as an internal error, but it is about this one request: it
+// fails again, and says nothing about the server.
+func tooLarge(s metav1.Status) bool {
+	return s.Code == http.StatusInternalServerError &&
+		(strings.Contains(s.Message, "etcdserver: request is too large") || strings.Contains(s.Message, "trying to send message larger than max"))
 }
 
 // completed fills in the fields that the server left out of its status. The code is

@@ -75,6 +75,8 @@ func TestRetries(t *testing.T) {
 		"patch: gateway timeout":         {request: patchIt, script: []scripted{refusal(504, "Timeout"), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not: no way"},
 		"patch: bad gateway":             {request: patchIt, script: []scripted{reply(502, ""), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not"},
 		"patch: storage timeout":         {request: patchIt, script: []scripted{reply(500, `{"kind":"Status","message":"etcdserver: request timed out"}`), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not"},
+		"patch: too large to be stored":  {request: patchIt, script: []scripted{reply(500, `{"kind":"Status","message":"etcdserver: request is too large"}`), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: etcdserver: request is too large"},
+		"patch: too large to be sent":    {request: patchIt, script: []scripted{reply(500, `{"kind":"Status","message":"rpc error: code = ResourceExhausted desc = trying to send message larger than max (2100000 vs. 2097152)"}`), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: rpc error"},
 		"patch: conflict is not retried": {request: patchIt, script: []scripted{refusal(409, "Conflict")}, at: []string{"0s"}, want: "patch pods.v1 ns/a: no way"},
 		"create: response lost":          {request: create, script: []scripted{breaks(errReset), success}, at: []string{"0s"}, want: "create pods.v1 in ns: the write may have been applied or not"},
 		"delete: response lost":          {request: remove, script: []scripted{breaks(errReset), success}, at: []string{"0s"}, want: "delete pods.v1 ns/a: the write may have been applied or not"},
