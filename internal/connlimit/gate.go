@@ -14,8 +14,8 @@ const slice = 10 * time.Millisecond
 // maxSlices bounds how many times as long a turn can count if many turns last too long.
 const maxSlices = 8
 
-// credit is how much less time than others a peer may have used. It bounds for how long a
-// peer that did nothing before comes first.
+// credit is the most time by which the account of a peer can be below that of others. It
+// bounds for how long a peer that did nothing before comes first.
 const credit = 10 * slice
 
 // gate bounds how many connections process data at the same time, of one peer and of all
@@ -23,7 +23,7 @@ const credit = 10 * slice
 // goroutines of the process wait for seconds, even if the server drops the data.
 //
 // Of the peers that wait, the one that has used the least time is next. So a peer with few
-// requests waits for no more than the turns that have begun, however many others there are.
+// requests waits at most for the end of the current turns, however many others there are.
 //
 // A connection processes data from the end of one read until the beginning of the next.
 // A slow handler may delay the next read, so it counts for at most [slice]. The more
@@ -40,7 +40,7 @@ type gate struct {
 	timer   *time.Timer   // ends the oldest turn; nil while none is needed
 }
 
-// account is what a gate knows about a peer.
+// account has the state of a peer in a gate.
 type account struct {
 	busy int           // its turns
 	used time.Duration // the time of its turns, at most [credit] less than that of others
