@@ -15,10 +15,13 @@ import (
 // the most connections, because a flood must not close those of others.
 //
 // It also bounds how many connections of one peer are busy at the same time: one per
-// processor, and twice as many of all peers. More would not make them faster.
+// processor. More would not make the peer faster.
 type Connections struct {
 	Max  int
 	Full func(peer string) // called when a connection of the peer was closed; may be nil
+	// Shared bounds the busy connections of all peers as well: to two per processor. It is
+	// for servers whose important peers keep their connections: new ones wait for longer.
+	Shared bool
 
 	mu    sync.Mutex
 	open  map[net.Conn]*connection
@@ -69,7 +72,10 @@ func (c *Connections) add(raw net.Conn) net.Conn {
 	}
 	c.mu.Lock()
 	if c.gate.most == 0 {
-		c.gate.most, c.gate.total = runtime.GOMAXPROCS(0), 2*runtime.GOMAXPROCS(0)
+		c.gate.most = runtime.GOMAXPROCS(0)
+		if c.Shared {
+			c.gate.total = 2 * c.gate.most
+		}
 	}
 	of := c.peers[host]
 	if of == nil {

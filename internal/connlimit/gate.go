@@ -12,7 +12,7 @@ import (
 const slice = 10 * time.Millisecond
 
 // maxSlices bounds how many times as long a turn can count if many turns last too long.
-const maxSlices = 8
+const maxSlices = 4
 
 // credit is the most time by which the account of a peer can be below that of others. It
 // bounds for how long a peer that did nothing before comes first.
@@ -30,7 +30,7 @@ const credit = 10 * slice
 // connections have exceeded that, the longer is the slice: they may be slow because the
 // processors are busy with them.
 type gate struct {
-	most, total int // of one peer, and of all
+	most, total int // of one peer, and of all; a total of 0 means no bound
 
 	mu      sync.Mutex
 	busy    []*turn       // in the order of their beginning
@@ -100,7 +100,12 @@ func (g *gate) leave(t *turn) {
 }
 
 // slice returns for how long a turn counts now. The lock must be held.
-func (g *gate) slice() time.Duration { return slice * time.Duration(min(1+g.late/g.total, maxSlices)) }
+func (g *gate) slice() time.Duration {
+	if g.total == 0 {
+		return slice
+	}
+	return slice * time.Duration(min(1+g.late/g.total, maxSlices))
+}
 
 // end ends a turn. The lock must be held.
 func (g *gate) end(i int, now time.Time) {
@@ -146,7 +151,7 @@ func (g *gate) next() int {
 			best = i
 		}
 	}
-	if best >= 0 && len(g.busy) >= g.total && g.waiting[best].of.used > g.used-credit/2 {
+	if best >= 0 && g.total > 0 && len(g.busy) >= g.total && g.waiting[best].of.used > g.used-credit/2 {
 		return -1
 	}
 	return best

@@ -111,7 +111,7 @@ func TestClosedConnectionsDoNotWaitForTurns(t *testing.T) {
 func TestManyBusyPeersDoNotDelayAQuietOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const peers = 100
-		c := &Connections{Max: peers + 1, open: map[net.Conn]*connection{}, peers: map[string]*peer{}}
+		c := &Connections{Max: peers + 1, Shared: true, open: map[net.Conn]*connection{}, peers: map[string]*peer{}}
 		quiet := c.add(from{peer: peers})
 		defer quiet.Close()
 		var busy, highest atomic.Int32
