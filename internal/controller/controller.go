@@ -69,6 +69,7 @@ type Config struct {
 	Barrier     *index.Gate                // opens when all indices are filled
 	Budget      *queue.Budget              // of costly turns; see [NewBudget]
 	Modest      *queue.Budget              // of modest turns; see [NewModestBudget]
+	Heavy       *process.HeavyWrites       // may be nil
 	Entrance    *execute.Entrance          // every call of a handler passes it
 	Children    Children                   // the means of reconcile handlers
 	Notices     *process.Notices           // log lines that all controllers share
@@ -164,7 +165,7 @@ func New(work context.Context, config Config, served discovery.Served, working b
 		Fields: slices.Concat(changes.Fields(), background.Fields(), watchers.Fields()),
 		API:    c.client, Cluster: config.Cluster, Log: config.Log, Stopping: config.Stopping, Paused: config.Paused, Pauses: c.pauses.Load,
 		Post: config.Post, PostFrom: config.PostFrom, PostLog: config.PostLog, Entrance: config.Entrance, Mark: config.Stream.Shared.Mark,
-		Outages: config.Client.Outages(), Notices: config.Notices, Spaces: config.Spaces, Managers: config.Client.Managers,
+		Outages: config.Client.Outages(), Heavy: config.Heavy, Notices: config.Notices, Spaces: config.Spaces, Managers: config.Client.Managers,
 		Alarm: func(key string, at time.Time) { config.Clock.Set(Appointment{c, key}, at) },
 	}
 	if c.counts, c.processor.Observe = config.Vitals.Resource(c.Name(), served.Handlers); c.counts != nil {

@@ -32,6 +32,11 @@ func (c *Controller) daemonsOf(handlers handler.Set) *daemon.Set {
 		},
 		Write: func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error) {
 			applier := apply.Applier{API: shared.Client, Resource: c.processor.Resource, Log: c.processor.Logger(body), Fresh: fresh, Jitter: shared.Process.Jitter}
+			leave, err := shared.Heavy.Enter(ctx, body)
+			if err != nil {
+				return body, err
+			}
+			defer leave()
 			return applier.Apply(ctx, body, p, &patch.Patch{}, apply.Finalizer{})
 		},
 	}

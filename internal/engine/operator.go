@@ -106,6 +106,7 @@ func (op *operator) sharedConfig() controller.Config {
 		Post: op.poster.Post, PostFrom: op.Posting.Level,
 		Clock: op.clock, DaemonClock: op.daemons, Barrier: op.barrier, Budget: controller.NewBudget(),
 		Modest:   controller.NewModestBudget(debug.SetMemoryLimit(-1)), // which only returns the limit
+		Heavy:    &process.HeavyWrites{},
 		Children: controller.Children{Runner: op.children.Runner(), Listed: op.children.Listed, Conditions: op.children.Conditions, References: op.children.References()},
 		Entrance: op.entry, Notices: op.notices, Vitals: op.vitals, History: op.history, Stopping: op.stopping,
 	}

@@ -104,6 +104,8 @@ type Processor struct {
 	Mark func() uint64
 	// Outages limits log lines about failures of the API server. May be nil.
 	Outages *kube.Outages
+	// Heavy limits concurrent writes to large objects. May be nil.
+	Heavy *HeavyWrites
 	// Stopping is closed when the operator stops. No new work may start then.
 	Stopping <-chan struct{}
 	// Paused reports whether the operator is paused. nil means never.

@@ -125,6 +125,13 @@ func (p *Processor) apply(ctx context.Context, a apply.Applier, body *object.Bod
 			after, err = body, &panicError{v, execute.PanicStack()}
 		}
 	}()
+	if p.Heavy.limits(body) {
+		var leave func()
+		if p.aside(body, func() { leave, err = p.Heavy.Enter(ctx, body) }); err != nil {
+			return body, err
+		}
+		defer leave()
+	}
 	if p.Trail == nil {
 		return a.Apply(ctx, body, asked, notes, f)
 	}
