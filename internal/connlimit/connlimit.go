@@ -19,20 +19,16 @@ import (
 type Connections struct {
 	Max  int
 	Full func(peer string) // called when a connection of the peer was closed; may be nil
-	// Shared bounds the busy connections of all peers as well: to two per processor. It is
-	// for servers whose important peers keep their connections: new ones wait for longer.
-	Shared bool
 
 	mu    sync.Mutex
 	open  map[net.Conn]*connection
 	peers map[string]*peer // by host
-	gate  gate
 }
 
 // peer is a host with open connections.
 type peer struct {
-	open  int // the number of connections
-	spent account
+	open int // the number of connections
+	gate gate
 }
 
 type connection struct {
@@ -71,20 +67,13 @@ func (c *Connections) add(raw net.Conn) net.Conn {
 		host = h
 	}
 	c.mu.Lock()
-	if c.gate.most == 0 {
-		c.gate.most = runtime.GOMAXPROCS(0)
-		if c.Shared {
-			c.gate.total = 2 * c.gate.most
-		}
-	}
 	of := c.peers[host]
 	if of == nil {
-		of = &peer{}
-		c.gate.join(&of.spent)
+		of = &peer{gate: gate{most: runtime.GOMAXPROCS(0)}}
 		c.peers[host] = of
 	}
 	of.open++
-	conn := &paced{Conn: raw, gate: &c.gate, of: &of.spent, closed: make(chan struct{})}
+	conn := &paced{Conn: raw, gate: &of.gate, closed: make(chan struct{})}
 	c.open[conn] = &connection{host, http.StateNew, time.Now()}
 	var excess net.Conn
 	if len(c.open) > c.Max {

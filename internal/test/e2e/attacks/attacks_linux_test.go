@@ -25,7 +25,6 @@ var list = []attack{
 	{"a flood of patches", (*scene).patches},
 	{"a flood of objects", (*scene).many},
 	{"a flood of frames", (*scene).frames},
-	{"a flood of frames from 100 addresses", (*scene).updates},
 	{"forged state, and 64 slow reviews", both((*scene).forgedState, func(s *scene) []string { return s.slowReviews(64, time.Duration(size(3, 7))*time.Second) })},
 	{"forged state with a policy, and 1500 connections", both((*scene).refusedState, (*scene).slowHeaders)},
 	{"big reviews", (*scene).bigReviews},
