@@ -89,15 +89,21 @@ func TestSlowConnectionsDoNotStallReviews(t *testing.T) {
 			}
 			client := server.client()
 			for range 5 {
-				began := time.Now()
-				resp, err := client.Post(server.URL+"/v", "application/json", bytes.NewReader(raw))
-				if err != nil {
-					t.Fatal(err)
+				// On a busy machine, the flood of data alone can delay a handshake until the server
+				// closes the connection. What must not happen is that reviews wait for slow ones.
+				began, answered := time.Now(), 0
+				for ; answered != http.StatusOK && time.Since(began) < v.ReadTimeout/2; time.Sleep(10 * time.Millisecond) {
+					resp, err := client.Post(server.URL+"/v", "application/json", bytes.NewReader(raw))
+					if err != nil {
+						t.Log(err)
+						continue
+					}
+					_, _ = io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+					answered = resp.StatusCode
 				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
-				if took := time.Since(began); took > 20*time.Second || resp.StatusCode != http.StatusOK {
-					t.Errorf("%s after %v with %+v", resp.Status, took, v.Load())
+				if took := time.Since(began); took > v.ReadTimeout/2 {
+					t.Errorf("status %d after %v with %+v", answered, took, v.Load())
 				}
 			}
 		})
