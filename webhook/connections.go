@@ -15,7 +15,7 @@ const defaultMaxConnections = 192
 // limited returns a limit of connections that logs a few of those that are closed.
 func limited(most int, log *slog.Logger) *connlimit.Connections {
 	limiter := &loglimit.Limiter{}
-	return &connlimit.Connections{Max: most, Full: func(peer string) {
+	return &connlimit.Connections{Max: most, Shared: true, Full: func(peer string) {
 		if ok, suppressed := limiter.Allow("connections"); ok {
 			log.Warn("The webhook server has too many connections, and closed one of the peer with the most of them.",
 				"limit", most, "peer", peer, "suppressed", suppressed)

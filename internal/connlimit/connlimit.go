@@ -1,4 +1,5 @@
-// Package connlimit limits the open connections of an HTTP server.
+// Package connlimit limits the connections of an HTTP server: how many are open, how many are
+// busy, and how much they send without requests.
 package connlimit
 
 import (
@@ -15,20 +16,25 @@ import (
 // the most connections, because a flood must not close those of others.
 //
 // It also bounds how many connections of one peer are busy at the same time: one per
-// processor. More would not make the peer faster.
+// processor. More would not make the peer faster. Data that belongs to no request is read
+// slowly; see [allowance].
 type Connections struct {
 	Max  int
 	Full func(peer string) // called when a connection of the peer was closed; may be nil
+	// Shared bounds the busy connections of all peers as well: to two per processor. It is
+	// for servers whose important peers keep their connections: new ones wait for longer.
+	Shared bool
 
 	mu    sync.Mutex
 	open  map[net.Conn]*connection
 	peers map[string]*peer // by host
+	gate  gate
 }
 
 // peer is a host with open connections.
 type peer struct {
-	open int // the number of connections
-	gate gate
+	open  int // the number of connections
+	spent account
 }
 
 type connection struct {
@@ -37,11 +43,16 @@ type connection struct {
 	since time.Time // when the state began
 }
 
-// Watch makes the server use at most Max connections. The server must serve the returned
-// listener. Call it once.
+// readBuffer bounds the data that the kernel keeps for a connection, in bytes. The default is
+// megabytes, which count as memory of the container.
+const readBuffer = 128 << 10
+
+// Watch makes the server use at most Max connections. It sets the hooks of the server for
+// connections, and wraps its handler. The server must serve the returned listener. Call it
+// once.
 func (c *Connections) Watch(server *http.Server, l net.Listener) net.Listener {
 	c.open, c.peers = map[net.Conn]*connection{}, map[string]*peer{}
-	server.ConnState = c.note
+	server.ConnState, server.ConnContext, server.Handler = c.note, withAllowance, counted(server.Handler)
 	return watched{l, c}
 }
 
@@ -66,14 +77,24 @@ func (c *Connections) add(raw net.Conn) net.Conn {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
+	if socket, ok := raw.(interface{ SetReadBuffer(bytes int) error }); ok {
+		_ = socket.SetReadBuffer(readBuffer) // otherwise it only keeps more
+	}
 	c.mu.Lock()
+	if c.gate.most == 0 {
+		c.gate.most = runtime.GOMAXPROCS(0)
+		if c.Shared {
+			c.gate.total = 2 * c.gate.most
+		}
+	}
 	of := c.peers[host]
 	if of == nil {
-		of = &peer{gate: gate{most: runtime.GOMAXPROCS(0)}}
+		of = &peer{}
+		c.gate.join(&of.spent)
 		c.peers[host] = of
 	}
 	of.open++
-	conn := &paced{Conn: raw, gate: &of.gate, closed: make(chan struct{})}
+	conn := &paced{Conn: raw, gate: &c.gate, of: &of.spent, allowance: newAllowance(), closed: make(chan struct{})}
 	c.open[conn] = &connection{host, http.StateNew, time.Now()}
 	var excess net.Conn
 	if len(c.open) > c.Max {

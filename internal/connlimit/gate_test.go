@@ -3,6 +3,7 @@ package connlimit
 import (
 	"net"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,14 @@ type endless struct{ net.Conn }
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 func (endless) Close() error               { return nil }
 func (endless) RemoteAddr() net.Addr       { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 1} }
+
+// from is an endless connection of another peer.
+type from struct {
+	endless
+	peer byte
+}
+
+func (f from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 1, f.peer), Port: 1} }
 
 // flood returns connections of one peer. Each has read something and processes it.
 func flood(n int) (conns []net.Conn, read chan int) {
@@ -70,7 +79,7 @@ func TestConnectionsWithSlowHandlersDoNotBlockOthersOfTheirPeer(t *testing.T) {
 		for range n {
 			<-read
 		}
-		if took := time.Since(began); took > 10*slice {
+		if took := time.Since(began); took > 30*slice { // turns count for longer, because the first ones never end
 			t.Errorf("the last one waited %v", took)
 		}
 	})
@@ -95,5 +104,42 @@ func TestClosedConnectionsDoNotWaitForTurns(t *testing.T) {
 		if _, err := conns[most].Read(make([]byte, 10)); err == nil {
 			t.Error("a closed connection can be read")
 		}
+	})
+}
+
+// An attacker can have many addresses.
+func TestManyBusyPeersDoNotDelayAQuietOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const peers = 100
+		c := &Connections{Max: peers + 1, Shared: true, open: map[net.Conn]*connection{}, peers: map[string]*peer{}}
+		quiet := c.add(from{peer: peers})
+		defer quiet.Close()
+		var busy, highest atomic.Int32
+		end := time.Now().Add(200 * slice)
+		for i := range peers {
+			conn := c.add(from{peer: byte(i)})
+			go func() {
+				defer conn.Close()
+				for time.Now().Before(end) {
+					_, _ = conn.Read(make([]byte, 16<<10)) // it never fails
+					highest.Store(max(highest.Load(), busy.Add(1)))
+					time.Sleep(slice / 2) // it processes what it has read
+					busy.Add(-1)
+				}
+			}()
+		}
+		time.Sleep(100 * slice)
+		if total := int32(2 * runtime.GOMAXPROCS(0)); highest.Load() > total {
+			t.Errorf("%d connections were busy at the same time, want %d", highest.Load(), total)
+		}
+		for range 10 {
+			began := time.Now()
+			_, _ = quiet.Read(make([]byte, 10)) // it never fails
+			if took := time.Since(began); took > slice {
+				t.Errorf("the quiet peer waited %v for its turn", took)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Until(end.Add(time.Second))) // the others end
 	})
 }

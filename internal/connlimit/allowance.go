@@ -1,0 +1,133 @@
+package connlimit
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Limits of an [allowance], in bytes.
+const (
+	baseBytes   = 64 << 10 // at the beginning, and after some seconds
+	mostBytes   = 1 << 20
+	bytesPerSec = 8 << 10
+	headBytes   = 4 << 10  // for the header of a request
+	aheadBytes  = 64 << 10 // of a body that its handler has not read; HTTP/2 servers must not let clients send more
+)
+
+// allowance bounds the data of a connection that belongs to no request. The smallest frames
+// of HTTP/2 cost the server 2 µs each, so a peer that sends nothing else could use all
+// processors. net/http bounds only those that need a response.
+//
+// The allowance grows slowly with time, with each request, and with each byte of a body that
+// a handler reads. While it is used up, the connection reads nothing. It is never closed:
+// API servers would lose reviews.
+type allowance struct {
+	mu       sync.Mutex
+	left     int // bytes; a read may exceed it
+	requests int // in progress
+	since    time.Time
+	grown    chan struct{} // has a value after the allowance has grown
+}
+
+func newAllowance() *allowance {
+	return &allowance{left: baseBytes, since: time.Now(), grown: make(chan struct{}, 1)}
+}
+
+// add changes the allowance. Requests may end before the server reads the data that the client
+// sent for them, so the allowance can exceed the one at the beginning.
+func (a *allowance) add(bytes, requests int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refill(time.Now())
+	a.requests += requests
+	a.left = min(a.left+bytes, mostBytes+a.requests*(headBytes+aheadBytes))
+	select {
+	case a.grown <- struct{}{}:
+	default:
+	}
+}
+
+// refill adds the bytes that the connection may send with time. The lock must be held.
+func (a *allowance) refill(now time.Time) {
+	if bytes := int(now.Sub(a.since).Seconds() * bytesPerSec); bytes > 0 {
+		a.left, a.since = max(a.left, min(a.left+bytes, baseBytes)), now
+	}
+}
+
+// wait waits until the connection may read. It returns false if the connection was closed.
+func (a *allowance) wait(closed <-chan struct{}) bool {
+	for {
+		a.mu.Lock()
+		a.refill(time.Now())
+		left := a.left
+		a.mu.Unlock()
+		if left >= 0 {
+			return true
+		}
+		timer := time.NewTimer(time.Duration(-left)*time.Second/bytesPerSec + time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-a.grown:
+		case <-closed:
+			timer.Stop()
+			return false
+		}
+		timer.Stop()
+	}
+}
+
+// allowanceKey is the key of the [allowance] in the context of a request.
+type allowanceKey struct{}
+
+// withAllowance adds the allowance of a connection to the context of its requests.
+func withAllowance(ctx context.Context, conn net.Conn) context.Context {
+	if t, ok := conn.(interface{ NetConn() net.Conn }); ok { // a TLS connection
+		conn = t.NetConn()
+	}
+	if p, ok := conn.(*paced); ok {
+		return context.WithValue(ctx, allowanceKey{}, p.allowance)
+	}
+	return ctx
+}
+
+// counted makes requests increase the allowances of their connections.
+func counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, ok := r.Context().Value(allowanceKey{}).(*allowance)
+		if !ok {
+			next.ServeHTTP(w, r)
+			return
+		}
+		a.add(headBytes+aheadBytes, 1)
+		body := &countedBody{ReadCloser: r.Body, to: a}
+		defer func() {
+			unread := int64(0)
+			if r.Context().Err() == nil { // otherwise the client has canceled the request
+				// The client may have sent a part of the body that was not read.
+				unread = min(max(0, r.ContentLength-body.read), aheadBytes)
+			}
+			a.add(int(unread)-aheadBytes, -1)
+		}()
+		r.Body = body
+		next.ServeHTTP(w, r)
+	})
+}
+
+// countedBody is the body of a request. Its bytes increase the allowance.
+type countedBody struct {
+	io.ReadCloser
+	to   *allowance
+	read int64
+}
+
+// Read adds an eighth for TLS and for the headers of frames.
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	b.to.add(n+n/8, 0)
+	return n, err
+}
