@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -27,6 +28,26 @@ func TestTextsCannotForgeLinesOrControlATerminal(t *testing.T) {
 				t.Errorf("%s: no %q in %q", format, want, line)
 			}
 		}
+	}
+}
+
+func TestJSONLinesCannotControlATerminal(t *testing.T) {
+	const text = "a\x1b[2J\u009b\u202eb\u007fü"
+	var out bytes.Buffer
+	slog.New(New(&out, Options{Format: JSON})).With(slog.Group(Object, "name", text)).Info(text, "text", text, "structured", []string{text})
+	var fields struct {
+		Message, Text string
+		Object        struct{ Name string }
+		Structured    []string
+	}
+	if err := json.Unmarshal(out.Bytes(), &fields); err != nil {
+		t.Fatal(err)
+	}
+	if fields.Message != text || fields.Text != text || fields.Object.Name != text || fields.Structured[0] != text {
+		t.Errorf("the line has another meaning: %s", out.String())
+	}
+	if rest := strings.TrimSuffix(out.String(), "\n"); strings.ContainsFunc(rest, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		t.Errorf("the line has control characters: %q", rest)
 	}
 }
 
@@ -78,7 +99,7 @@ func TestLongNamesOfObjectsAreCut(t *testing.T) {
 		var out bytes.Buffer
 		log := slog.New(New(&out, Options{Format: format, Prefix: true}))
 		log.With(slog.Group(Object, "name", long, "namespace", long, "uid", long)).Info("Denied.")
-		if n := out.Len(); n > 16*longestName || !strings.Contains(out.String(), "…") {
+		if n := out.Len(); n > 32*longestName || !strings.Contains(out.String(), "…") {
 			t.Errorf("%s: a line of %d bytes", format, n)
 		}
 	}

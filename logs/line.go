@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // line is a log record with its parts separated.
@@ -170,7 +172,7 @@ func (l line) json(o Options) []byte {
 		field(o.RefKey, l.reference())
 	}
 	field("severity", marshal(severity(l.level)))
-	return []byte("{" + b.String() + "}\n")
+	return []byte("{" + terminal.JSON(b.String()) + "}\n") // people also read these lines in terminals
 }
 
 // reference returns the reference to the object of the line. An empty namespace is null.
