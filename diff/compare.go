@@ -2,6 +2,7 @@ package diff
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -10,16 +11,30 @@ import (
 // way, no value is compared again on every level above it, and equal values cost no memory.
 type comparison struct {
 	ignoreAdded bool // ignore keys that only the new object has
+	levels      int  // objects below so many levels are compared as a whole
+	places      int  // that were found; with more than maxPlaces, the comparison is incomplete
 }
 
-func (c comparison) of(old, new any) Diff {
-	root, differ := c.compare(old, new)
-	if !differ {
-		return nil
+// maxPlaces is the maximum number of places in the tree. A place and its item take up to
+// half a kilobyte.
+const maxPlaces = 1 << 16
+
+// of returns the differences. If there are too many, they are found on fewer levels.
+func of(old, new any, ignoreAdded bool) Diff {
+	for _, levels := range [...]int{math.MaxInt, 2, 1, 0} {
+		c := comparison{ignoreAdded: ignoreAdded, levels: levels}
+		root, differ := c.compare(old, new, 0)
+		if !differ {
+			return nil
+		}
+		if c.places > maxPlaces {
+			continue
+		}
+		l := lister{found: make(Diff, 0, root.items())}
+		l.list(&root)
+		return l.found
 	}
-	l := lister{}
-	l.list(&root)
-	return l.found
+	return nil // not reached: with 0 levels, there is one place
 }
 
 // place is a path at which two values differ. If both values are objects, inside contains
@@ -41,14 +56,28 @@ const (
 	both
 )
 
-// compare returns the difference of two values, if there is one.
-func (c comparison) compare(old, new any) (p place, differ bool) {
+// items returns the number of items of the place, or more.
+func (p *place) items() int {
+	if p.inside == nil {
+		return 1
+	}
+	n := 0
+	for i := range p.inside {
+		n += p.inside[i].items()
+	}
+	return n
+}
+
+// compare returns the difference of two values on a level, if there is one.
+func (c *comparison) compare(old, new any, level int) (p place, differ bool) {
 	oldMap, oldIsMap := old.(map[string]any)
 	newMap, newIsMap := new.(map[string]any)
 	switch {
-	case oldIsMap && newIsMap:
-		inside := c.compareMaps(oldMap, newMap)
+	case oldIsMap && newIsMap && level < c.levels:
+		inside := c.compareMaps(oldMap, newMap, level)
 		return place{op: Change, old: old, new: new, inside: inside}, inside != nil
+	case oldIsMap && newIsMap:
+		return place{op: Change, old: old, new: new}, c.differ(oldMap, newMap)
 	case Equal(old, new):
 		return place{}, false
 	case old == nil:
@@ -59,15 +88,25 @@ func (c comparison) compare(old, new any) (p place, differ bool) {
 	return place{op: Change, old: old, new: new}, true
 }
 
-func (c comparison) compareMaps(old, new map[string]any) (inside []place) {
+// differ reports whether two objects differ.
+func (c *comparison) differ(old, new map[string]any) bool {
+	one := comparison{ignoreAdded: c.ignoreAdded, levels: math.MaxInt, places: maxPlaces} // the first place is enough
+	return one.compareMaps(old, new, 0) != nil
+}
+
+func (c *comparison) compareMaps(old, new map[string]any, level int) (inside []place) {
 	note := func(key string, of group, old, new any) {
-		if p, differ := c.compare(old, new); differ {
+		if p, differ := c.compare(old, new, level+1); differ {
+			c.places++
 			p.key, p.group = key, of
 			inside = append(inside, p)
 		}
 	}
 	common := 0
 	for key, value := range new {
+		if c.places > maxPlaces {
+			return inside
+		}
 		former, ok := old[key]
 		switch {
 		case ok:
@@ -79,6 +118,9 @@ func (c comparison) compareMaps(old, new map[string]any) (inside []place) {
 	}
 	if common < len(old) {
 		for key, value := range old {
+			if c.places > maxPlaces {
+				return inside
+			}
 			if _, ok := new[key]; !ok {
 				note(key, onlyOld, value, nil)
 			}

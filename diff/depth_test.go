@@ -2,6 +2,7 @@ package diff_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -70,5 +71,48 @@ func TestTheTotalLengthOfPathsIsLimited(t *testing.T) {
 	}
 	if n := steps(diff.Of(nested(10_000, 1, 1), nested(10_000, 2, 1))); n > 2<<20 {
 		t.Errorf("all paths together have %d keys", n)
+	}
+}
+
+func TestTheNumberOfDifferencesIsLimited(t *testing.T) {
+	t.Parallel()
+	wide := func(n int, prefix string) map[string]any {
+		fields := map[string]any{}
+		for i := range n {
+			fields[prefix+fmt.Sprint(i)] = 0
+		}
+		return fields
+	}
+	const many = 40_000 // keys that are added, and as many that are removed
+	for name, test := range map[string]struct {
+		wrap func(map[string]any) any
+		want string // the paths of the differences
+	}{
+		"the whole value":  {func(v map[string]any) any { return v }, "[[]]"},
+		"the first level":  {func(v map[string]any) any { return map[string]any{"a": v, "same": wide(10, "")} }, "[[a]]"},
+		"the second level": {func(v map[string]any) any { return map[string]any{"a": map[string]any{"b": v, "same": 0}} }, "[[a b]]"},
+		"the fourth level": {func(v map[string]any) any {
+			return map[string]any{"a": map[string]any{"b": map[string]any{"c": v}, "d": len(v["name"].(string))}}
+		}, "[[a b] [a d]]"},
+	} {
+		old, new := wide(many, "old"), wide(many, "new")
+		old["name"], new["name"] = "x", "long"
+		old["null"] = nil // is the same as an absent key
+		before, after := test.wrap(old), test.wrap(new)
+		for range 3 { // it must not depend on the order of keys
+			var paths [][]string
+			for _, item := range diff.Of(before, after) {
+				if item.Op != diff.Change {
+					t.Errorf("%s: %s of %v", name, item.Op, item.Path)
+				}
+				paths = append(paths, item.Path)
+			}
+			if got := fmt.Sprint(paths); got != test.want {
+				t.Errorf("%s: %s, want %s", name, got, test.want)
+			}
+		}
+		if items := diff.Of(before, test.wrap(maps.Clone(old))); len(items) > 0 {
+			t.Errorf("%s: %v", name, items)
+		}
 	}
 }

@@ -8,7 +8,8 @@
 //
 // Time and memory are proportional to the size of the values, regardless of their depth.
 // To guarantee that, objects below the 16th level are compared as a whole once the paths of
-// the items take more than 16 MiB.
+// the items take more than 16 MiB. If there are more than 65,536 differences, objects below
+// the second level are compared as a whole, or those below the first one, or the whole values.
 package diff
 
 import "gopf.dev/gopf/internal/jsonvalue"
@@ -47,14 +48,14 @@ type Diff []Item
 // that is added or removed as a whole is one item, and so is Of(nil, new). Equal values
 // cost no allocation.
 func Of(old, new any) Diff {
-	return comparison{}.of(old, new)
+	return of(old, new, false)
 }
 
 // Left is [Of] without the keys that only new has, on all levels. It returns where new
 // lacks the values of old, for example where an object lacks the values of a patch. A null
 // in old requires absence.
 func Left(old, new any) Diff {
-	return comparison{ignoreAdded: true}.of(old, new)
+	return of(old, new, true)
 }
 
 // At returns the differences at the path and below it, with paths relative to it. If an item
