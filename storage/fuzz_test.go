@@ -3,10 +3,12 @@ package storage_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/storage/storagetest"
 )
@@ -56,6 +58,39 @@ func FuzzRecord(f *testing.F) {
 		var again storage.Record
 		if err := json.Unmarshal([]byte(r.Encode(false)), &again); err != nil || !again.Equal(r) {
 			t.Fatalf("%s became %s: %v", text, r.Encode(false), err)
+		}
+	})
+}
+
+// A record in the status is read as its JSON is read, also if it is read without encoding it.
+func FuzzRecordInTheStatus(f *testing.F) {
+	for _, s := range []string{
+		`{}`, `{"started":"2026-01-01T00:00:00.000001+00:00","stopped":null,"retries":3,"success":true,"failure":false,"message":"x","purpose":"create","subrefs":null}`,
+		`{"started":1}`, `{"started":"soon"}`, `{"retries":1.5}`, `{"retries":-7,"STARTED":"2026"}`, `{"subrefs":["a"],"delayed":"2026-01-01","delay":"1.5/3"}`, `{"message":"\ud800"}`, `[]`, `null`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		value, err := jsonvalue.Decode([]byte(text))
+		if err != nil || strings.Contains(text, "gz:") { // compressed messages have more rules
+			return
+		}
+		records, err := storage.NewStatusProgress("x").Load(t.Context(), progressInStatus("fn", value), []string{"fn"})
+		got, found := records["fn"]
+		encoded, encodeErr := jsonvalue.Encode(value)
+		if encodeErr != nil {
+			return
+		}
+		var want storage.Record
+		wantErr := json.Unmarshal(encoded, &want)
+		if value == nil {
+			if found || err != nil {
+				t.Fatalf("null is read as %v: %v", got, err)
+			}
+			return
+		}
+		if found != (wantErr == nil) || (err == nil) != (wantErr == nil) || found && !got.Equal(want) {
+			t.Fatalf("%s is read as %s: %v; its JSON is read as %s: %v", text, got.Encode(false), err, want.Encode(false), wantErr)
 		}
 	})
 }

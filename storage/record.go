@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -145,51 +144,15 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	if err := jsonvalue.Check(text, jsonvalue.MaxStored); err != nil {
 		return err
 	}
-	var wire struct {
-		Started, Stopped, Delayed *string
-		Purpose                   string
-		Retries                   int
-		Success, Failure          bool
-		Message                   *string
-		Subrefs                   []string
-		Delay                     any
-	}
+	var wire wireRecord
 	if err := json.Unmarshal(text, &wire); err != nil {
 		return err
 	}
-	if len(wire.Subrefs) > maxSubrefs {
-		return fmt.Errorf("more than %d sub-handlers", maxSubrefs)
+	read, err := wire.record()
+	if err == nil {
+		*r = read
 	}
-	read := Record{
-		Purpose: wire.Purpose,
-		Retries: min(max(0, wire.Retries), maxRetries),
-		Success: wire.Success,
-		Failure: wire.Failure,
-		Message: wire.Message,
-		Subrefs: wire.Subrefs,
-	}
-	for _, moment := range []struct {
-		name string
-		text *string
-		time *time.Time
-	}{
-		{"started", wire.Started, &read.Started},
-		{"stopped", wire.Stopped, &read.Stopped},
-		{"delayed", wire.Delayed, &read.Delayed},
-	} {
-		if moment.text == nil {
-			continue
-		}
-		var err error
-		if *moment.time, err = ParseTime(*moment.text); err != nil {
-			return fmt.Errorf("%s: %w", moment.name, err)
-		}
-	}
-	if text, ok := wire.Delay.(string); ok && !read.Delayed.IsZero() {
-		read.Delay = parseDelay(text, read.Retries)
-	}
-	*r = read
-	return nil
+	return err
 }
 
 // maxRetries limits the number of attempts that is read. Delays between attempts are derived
@@ -263,4 +226,20 @@ func decodeRecord(text []byte) (record Record, found bool, err error) {
 		return Record{}, false, errHidden
 	}
 	return record, true, nil
+}
+
+// recordOf returns the record in a decoded JSON value. found is false for null.
+func recordOf(value any) (record Record, found bool, err error) {
+	if fields, ok := value.(map[string]any); ok {
+		var wire wireRecord
+		if wire.readFields(fields) {
+			record, err = wire.record()
+			return record, err == nil, err
+		}
+	}
+	text, err := jsonvalue.Encode(value)
+	if err != nil {
+		return Record{}, false, err
+	}
+	return decodeRecord(text)
 }

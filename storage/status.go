@@ -54,12 +54,7 @@ func (s *StatusProgress) Load(_ context.Context, o Object, ids []string) (map[st
 		if _, known := records[id]; known { // forged records may name a sub-handler thousands of times
 			continue
 		}
-		text, err := jsonvalue.Encode(value)
-		if err != nil {
-			damaged.add(id, "the status under "+id, err)
-			continue
-		}
-		record, found, err := decodeRecord(text)
+		record, found, err := recordOf(value)
 		switch {
 		case err != nil:
 			damaged.add(id, "the status under "+id, err)
