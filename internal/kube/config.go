@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +61,9 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 //   - the service account of the pod;
 //   - ~/.kube/config.
 //
+// Responses are not compressed in a pod, or if the API server is on the same computer:
+// there, compression takes more time than it saves, mostly of the API server.
+//
 // A non-empty context selects a context other than the current one; the service account
 // is then not used. The namespace is that of the context or the pod, and empty if they
 // have none.
@@ -82,6 +87,7 @@ func LoadServiceAccount() (cfg *rest.Config, namespace string, err error) {
 	case err != nil:
 		return nil, "", fmt.Errorf("use the service account of the pod: %w", err)
 	}
+	cfg.DisableCompression = true
 	ns, _ := os.ReadFile(namespaceFile)
 	return cfg, strings.TrimSpace(string(ns)), nil
 }
@@ -168,5 +174,16 @@ func loadFiles(paths []string, context string) (*rest.Config, string, error) {
 	if err != nil {
 		return nil, "", &ConfigError{Path: all, Problem: ConfigUnusable, Detail: fmt.Sprintf("context %q", context), Err: err}
 	}
+	cfg.DisableCompression = cfg.DisableCompression || isLocal(cfg.Host)
 	return cfg, chosen.Namespace, nil
+}
+
+// isLocal reports whether the address of an API server is one of the same computer.
+func isLocal(server string) bool {
+	address, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	host := address.Hostname()
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }

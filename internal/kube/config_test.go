@@ -96,3 +96,43 @@ func TestLoadConfig(t *testing.T) {
 		})
 	}
 }
+
+func TestResponsesFromTheSameComputerAreNotCompressed(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	for server, plain := range map[string]bool{
+		"https://127.0.0.1:6443":         true,
+		"https://[::1]:6443":             true,
+		"https://localhost:6443":         true,
+		"https://10.0.0.1:6443":          false,
+		"https://kubernetes.example.com": false,
+		"https://127.0.0.1.example.com":  false,
+	} {
+		path := filepath.Join(t.TempDir(), "config")
+		text := strings.ReplaceAll(kubeconfig, `"https://one"`, "'"+server+"'")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, _, err := LoadConfig(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.DisableCompression != plain {
+			t.Errorf("%s: compression is off: %v, want %v", server, cfg.DisableCompression, plain)
+		}
+	}
+}
+
+func TestAKubeconfigMayDisableCompression(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	text := strings.ReplaceAll(kubeconfig, `server: "https://one"`, `server: "https://one", disable-compression: true`)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := LoadConfig(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cfg.DisableCompression {
+		t.Error("the responses are compressed")
+	}
+}

@@ -145,15 +145,19 @@ func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripp
 	}
 	t := &http.Transport{
 		Proxy:               proxy,
-		DialContext:         dialWithin(o.ConnectTimeout, dial),
+		DialContext:         gatherAll(dialWithin(o.ConnectTimeout, dial)),
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: handshakeTimeout,
 		IdleConnTimeout:     idleTimeout,
-		DisableCompression:  tc.DisableCompression,
+		DisableCompression:  true, // see inflating
 		Protocols:           new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true)
-	rt, err := transport.HTTPWrappersForConfig(tc, t)
+	var rt http.RoundTripper = t
+	if !tc.DisableCompression {
+		rt = inflating{t}
+	}
+	rt, err = transport.HTTPWrappersForConfig(tc, rt)
 	return t, rt, err
 }
 
