@@ -1,0 +1,85 @@
+package footprint
+
+import (
+	"bytes"
+	"fmt"
+)
+
+const (
+	// MaxMemory limits the estimated memory of a decoded object.
+	MaxMemory = 32 << 20
+	// maxQuantity limits the length of a quantity, and maxExponent that of its exponent.
+	// Decoding time grows with the square of the digits, and an exponent is a number of
+	// digits. Quantities of Kubernetes are below 2 to the 63rd.
+	maxQuantity, maxExponent = 64, 3
+)
+
+// TooLargeError means that an object would take too much memory as a Go type.
+type TooLargeError struct{ Memory int }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("it would take about %d MiB of memory, more than %d MiB", e.Memory>>20, MaxMemory>>20)
+}
+
+// QuantityError means that decoding a quantity would take too much time.
+type QuantityError struct{ Text string }
+
+func (e *QuantityError) Error() string {
+	return fmt.Sprintf("the quantity %.70s has more than %d characters, or an exponent of more than %d digits", e.Text, maxQuantity, maxExponent)
+}
+
+// Check returns an error if decoding the JSON into the type would take too much memory or
+// time: a [*TooLargeError] or a [*QuantityError].
+func (t *Type) Check(json []byte) error {
+	large := t.mayExceed(json, MaxMemory)
+	if !large && !(t.costly && suspicious(json)) {
+		return nil
+	}
+	memory, err := t.measure(json)
+	if quantity, ok := err.(*QuantityError); ok { //nolint:errorlint // it is not wrapped
+		return quantity
+	}
+	if large && memory > MaxMemory {
+		return &TooLargeError{memory}
+	}
+	return nil
+}
+
+// suspicious reports whether a text contains something like a costly quantity. It may be a
+// part of another text, such as a digest.
+func suspicious(text []byte) bool {
+	digits := 0
+	for i, c := range text {
+		switch {
+		case '0' <= c && c <= '9' || c == '.':
+			if digits++; digits > maxQuantity/2 {
+				return true
+			}
+			continue
+		case (c == 'e' || c == 'E') && digits > 0 && exponent(text[i+1:]) > maxExponent:
+			return true
+		}
+		digits = 0
+	}
+	return false
+}
+
+// exponent returns the number of digits that the text starts with, after a sign.
+func exponent(text []byte) (digits int) {
+	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {
+		text = text[1:]
+	}
+	for digits < len(text) && '0' <= text[digits] && text[digits] <= '9' {
+		digits++
+	}
+	return digits
+}
+
+// checkQuantity checks the JSON of a quantity: a string or a number.
+func checkQuantity(value []byte) error {
+	at := bytes.LastIndexAny(value, "eE")
+	if len(value) > maxQuantity || at >= 0 && exponent(value[at+1:]) > maxExponent {
+		return &QuantityError{string(value[:min(len(value), maxQuantity)])}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package footprint
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// compiler has the types that a type consists of. Types may contain themselves.
+type compiler map[reflect.Type]*Type
+
+var (
+	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+func (c compiler) compile(t reflect.Type) *Type {
+	if known := c[t]; known != nil {
+		return known
+	}
+	of := &Type{size: int(t.Size())}
+	c[t] = of
+	if t == reflect.TypeFor[resource.Quantity]() {
+		of.shape = quantity
+		return of
+	}
+	if t.Kind() != reflect.Pointer && (reflect.PointerTo(t).Implements(jsonUnmarshaler) || reflect.PointerTo(t).Implements(textUnmarshaler)) {
+		of.shape = custom
+		return of
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		of.shape, of.elem = pointer, c.compile(t.Elem())
+	case reflect.Slice:
+		of.shape, of.elem = list, c.compile(t.Elem())
+	case reflect.Map:
+		of.shape, of.elem = mapping, c.compile(t.Elem())
+	case reflect.Struct:
+		of.shape, of.fields = structure, map[string]*Type{}
+		c.add(of.fields, t, map[reflect.Type]bool{})
+	case reflect.Array:
+		of.shape, of.elem = list, c.compile(t.Elem()) // it counts twice, which is harmless
+	case reflect.Interface:
+		of.shape = dynamic
+	}
+	return of
+}
+
+// add adds the fields of a struct, with those of embedded structs. If two have the same
+// name, the larger one counts: which of them is decoded does not matter then. seen has the
+// structs that were added: two may embed pointers to each other.
+func (c compiler) add(fields map[string]*Type, t reflect.Type, seen map[reflect.Type]bool) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		embedded := field.Type
+		if embedded.Kind() == reflect.Pointer {
+			embedded = embedded.Elem()
+		}
+		switch {
+		case name == "-":
+		case field.Anonymous && name == "" && embedded.Kind() == reflect.Struct:
+			c.add(fields, embedded, seen)
+		case !field.IsExported():
+		default:
+			if name == "" {
+				name = field.Name
+			}
+			of := c.compile(field.Type)
+			if known := fields[name]; known == nil || known.size < of.size {
+				fields[name] = of
+			}
+		}
+	}
+}
+
+// worst returns the largest memory that one JSON value can add somewhere in the type.
+func worst(t *Type, seen map[*Type]bool) int {
+	if t == nil || seen[t] {
+		return 0
+	}
+	seen[t] = true
+	most := max(one(t, maxLinks), worst(t.elem, seen))
+	for _, field := range t.fields {
+		most = max(most, worst(field, seen))
+	}
+	return most
+}
+
+// hasQuantity reports whether a value of the type can contain a quantity.
+func hasQuantity(t *Type, seen map[*Type]bool) bool {
+	if t == nil || seen[t] {
+		return false
+	}
+	seen[t] = true
+	for _, field := range t.fields {
+		if hasQuantity(field, seen) {
+			return true
+		}
+	}
+	return t.shape == quantity || hasQuantity(t.elem, seen)
+}
+
+// maxLinks bounds chains of pointers, because a type can point to itself.
+const maxLinks = 4
+
+// one returns the memory that one JSON value can add to a value of the type, without the
+// values in it.
+func one(t *Type, links int) int {
+	if links == 0 {
+		return 0
+	}
+	switch t.shape {
+	case dynamic:
+		return 400 // see jsonvalue.Memory
+	case pointer:
+		return t.elem.size + one(t.elem, links-1)
+	case list:
+		return growth*t.elem.size + one(t.elem, links-1)
+	case mapping:
+		return 2*t.elem.size + entry + one(t.elem, links-1)
+	}
+	return 0
+}

@@ -1,0 +1,164 @@
+// Package footprint estimates the memory and the time of decoding JSON into a Go type. An
+// empty JSON object in a list has three bytes, and becomes a struct of thousands. A
+// quantity with a large exponent takes minutes.
+package footprint
+
+import (
+	"bytes"
+	"reflect"
+	"sync"
+
+	"gopf.dev/gopf/internal/jsonvalue"
+)
+
+// Type is a Go type that JSON is decoded into. It is immutable and safe for concurrent use.
+type Type struct {
+	shape  shape
+	size   int              // of a value, without the values that it refers to
+	elem   *Type            // of pointers, slices, arrays and maps
+	fields map[string]*Type // of structs, by their JSON names
+	costly bool             // it has quantities, which may take long to decode
+	worst  int              // the largest memory that one JSON value can add somewhere in the type
+}
+
+type shape uint8
+
+const (
+	scalar    shape = iota // takes its size, and a text its length
+	structure              // its fields are in it
+	pointer                // refers to one element
+	list                   // refers to any number of elements
+	mapping                // likewise, with names
+	dynamic                // is decoded into maps and lists
+	custom                 // decodes itself
+	quantity               // a resource.Quantity, which decodes itself
+)
+
+const (
+	// growth is the memory of a slice, per element: append makes it longer step by step,
+	// and the former arrays are garbage.
+	growth = 3
+	// entry is the memory of an element of a map without its value: the name and the
+	// unused part of the table.
+	entry = 64
+	// packing is the memory of a value that decodes itself, per byte of its JSON.
+	packing = 8
+)
+
+// types has the result of [Of] for each type. It is shared, as the cache of encoding/json is:
+// the result depends on nothing else, and a program has few types.
+var types sync.Map
+
+// Of returns the type.
+func Of(t reflect.Type) *Type {
+	if known, ok := types.Load(t); ok {
+		return known.(*Type)
+	}
+	c := compiler{}
+	compiled := c.compile(t)
+	for _, one := range c {
+		one.worst, one.costly = worst(one, map[*Type]bool{}), hasQuantity(one, map[*Type]bool{})
+	}
+	known, _ := types.LoadOrStore(t, compiled)
+	return known.(*Type)
+}
+
+// Memory returns the approximate memory in bytes of the JSON after it is decoded into the
+// type. It may be too high by a few times. It is 0 if it surely is not more than the limit.
+func (t *Type) Memory(json []byte, limit int) int {
+	if !t.mayExceed(json, limit) {
+		return 0
+	}
+	memory, err := t.measure(json)
+	if err != nil {
+		return 0 // the decoder fails as well
+	}
+	return memory
+}
+
+// mayExceed reports whether the memory may exceed the limit. It only counts values, because
+// most objects are small.
+func (t *Type) mayExceed(json []byte, limit int) bool {
+	if len(json)/2*t.worst+packing*len(json) <= limit { // a value takes at least two bytes, with the comma
+		return false
+	}
+	values := 1 + bytes.Count(json, []byte(",")) + bytes.Count(json, []byte("[")) + bytes.Count(json, []byte("{"))
+	return values*t.worst+packing*len(json) > limit
+}
+
+func (t *Type) measure(json []byte) (memory int, err error) {
+	r := jsonvalue.Read(json)
+	defer r.Close()
+	memory, err = t.read(r)
+	return t.size + memory, err
+}
+
+// read returns the memory that the next value adds to a value of the type.
+func (t *Type) read(r *jsonvalue.Reader) (memory int, err error) {
+	switch kind := r.PeekKind(); {
+	case t.shape == pointer && kind != 'n':
+		memory, err = t.elem.read(r)
+		return t.elem.size + memory, err
+	case t.shape == dynamic || t.shape == custom || t.shape == quantity || kind != '{' && kind != '[':
+		value, err := r.ReadValue()
+		if err != nil {
+			return 0, err
+		}
+		return t.whole(value)
+	case kind == '{' && (t.shape == structure || t.shape == mapping):
+		err = r.Each(func(name []byte) error {
+			added, err := t.member(r, name)
+			memory += added
+			return err
+		})
+		return memory, err
+	case kind == '[' && t.shape == list:
+		return t.elements(r)
+	}
+	return 0, r.SkipValue() // it does not fit
+}
+
+// whole returns the memory that a value adds which is not read in parts.
+func (t *Type) whole(value []byte) (memory int, err error) {
+	switch {
+	case t.shape == dynamic:
+		return jsonvalue.Memory(value), nil
+	case t.shape == quantity:
+		return packing * len(value), checkQuantity(value)
+	case t.shape == custom:
+		return packing * len(value), nil
+	case value[0] == '"' && (t.shape == scalar || t.shape == list):
+		return len(value), nil
+	}
+	return 0, nil
+}
+
+// member returns the memory that a member of a JSON object adds.
+func (t *Type) member(r *jsonvalue.Reader, name []byte) (memory int, err error) {
+	if t.shape == mapping {
+		of := 2*t.elem.size + entry + 2*len(name)
+		memory, err = t.elem.read(r)
+		return of + memory, err
+	}
+	field := t.fields[string(name)]
+	if field == nil {
+		return 0, r.SkipValue()
+	}
+	return field.read(r)
+}
+
+// elements returns the memory that the elements of a list add.
+func (t *Type) elements(r *jsonvalue.Reader) (memory int, err error) {
+	if _, err := r.ReadToken(); err != nil {
+		return 0, err
+	}
+	for r.PeekKind() != ']' {
+		added, err := t.elem.read(r)
+		if err != nil {
+			return 0, err
+		}
+		memory += growth*t.elem.size + added
+	}
+	_, err = r.ReadToken()
+	return memory, err
+}
