@@ -86,7 +86,7 @@ func (h *hooks) begin() func(context.Context, kind.Info, *process.Memory, proces
 		return nil
 	}
 	return func(ctx context.Context, of kind.Info, m *process.Memory, _ process.Occasion) (context.Context, func()) {
-		call := &Call{Type: "turn", Resource: of, Namespace: m.Namespace, Name: m.Name, UID: m.UID}
+		call := &Call{Type: "turn", Resource: of, Namespace: m.Namespace(), Name: m.Name(), UID: m.UID()}
 		var ends []func()
 		for _, fn := range h.turns {
 			var end func()

@@ -147,7 +147,7 @@ func (r *Resource[T]) background(id string, missing bool, b backgroundSpec, spec
 	r.op.checkSpans(id, span{"InitialDelay", b.delay})
 	spec.InitialDelay = b.initialDelay
 	spec.Handler = &handler.Handler{
-		Family: handler.Background, ID: storedID(id, r.field), Where: caller(), Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed,
+		Family: handler.Background, ID: storedID(id, r.field), Where: caller(), Of: r.of, Type: typeOf[T](), Select: r.selected, HandOver: r.handOver, Managed: r.managed,
 		Criteria: r.criteria, Change: r.field, When: r.when, WhenAt: r.whenAt,
 		Limits: b.limits, Mandatory: !b.optional,
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
+	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -21,6 +22,14 @@ func isUntyped[T Object]() bool {
 	var obj T
 	_, ok := any(obj).(Unstructured)
 	return ok
+}
+
+// typeOf returns the type that JSON is decoded into for a handler; nil means maps.
+func typeOf[T Object]() reflect.Type {
+	if isUntyped[T]() {
+		return nil
+	}
+	return reflect.TypeFor[T]()
 }
 
 // untyped converts decoded JSON to T, which must be [Unstructured]. The result owns the
@@ -51,7 +60,7 @@ func decodeOld[T Object](essence map[string]any, b *object.Body) T {
 		obj = untyped[T](copied(essence))
 	} else {
 		obj = newObject[T]()
-		if raw, err := storage.EncodeEssence(essence); err == nil && essence != nil {
+		if raw, err := storage.EncodeEssence(essence); err == nil && essence != nil && footprint.Of(reflect.TypeFor[T]()).Check([]byte(raw)) == nil {
 			_ = kjson.UnmarshalCaseSensitivePreserveInts([]byte(raw), obj)
 		}
 	}

@@ -45,7 +45,7 @@ func (r *Resource[T]) OnEvent(id string, fn func(context.Context, *WatchEvent[T]
 		return
 	}
 	r.op.declare(&handler.Handler{
-		Family: handler.Events, ID: storedID(id, r.field), Where: caller(), Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed,
+		Family: handler.Events, ID: storedID(id, r.field), Where: caller(), Of: r.of, Type: typeOf[T](), Select: r.selected, HandOver: r.handOver, Managed: r.managed,
 		Criteria: r.criteria, Change: r.field, When: r.when, WhenAt: r.whenAt,
 		Call: func(ctx context.Context, req *handler.Request) error {
 			s, err := newSubject[T](req)

@@ -168,7 +168,7 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 	}
 	h := &handler.Handler{
 		ID: storedID(id, r.field), Formerly: storedIDs(spec.formerly, r.field), Where: caller(),
-		Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed, Reasons: map[cause.Reason]bool{},
+		Of: r.of, Type: typeOf[T](), Select: r.selected, HandOver: r.handOver, Managed: r.managed, Reasons: map[cause.Reason]bool{},
 		Deleted:   spec.deleted,
 		Mandatory: on&Delete != 0 && !spec.optional,
 		Criteria:  r.criteria, Change: r.field, When: r.when, WhenAt: r.whenAt,

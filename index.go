@@ -44,7 +44,7 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 		r.op.problem("index %q: Field is not supported for indices; use WithField instead", id)
 	default:
 		h := &handler.Handler{
-			Family: handler.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed,
+			Family: handler.Indexing, ID: id, Where: caller(), Of: r.of, Type: typeOf[T](), Select: r.selected, HandOver: r.handOver, Managed: r.managed,
 			Criteria: r.criteria, Labels: r.labels, When: r.when, WhenAt: r.whenAt, Limits: limits(opts),
 			Call: func(ctx context.Context, req *handler.Request) error {
 				s, err := newSubject[T](req)

@@ -68,7 +68,7 @@ func (r *Resource[T]) Reconcile(id string, fn func(context.Context, *Reconciliat
 	}
 	r.op.checkSpans(id, spec.spans...)
 	r.op.declare(&handler.Handler{
-		Family: handler.Reconciles, ID: id, Where: caller(), Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed,
+		Family: handler.Reconciles, ID: id, Where: caller(), Of: r.of, Type: typeOf[T](), Select: r.selected, HandOver: r.handOver, Managed: r.managed,
 		Criteria: r.criteria, When: r.when, WhenAt: r.whenAt, Limits: spec.limits, Reconcile: &spec.Reconcile,
 		Call: eraseReconcile(fn, spec.refer, &r.op.hooks),
 	})

@@ -106,7 +106,7 @@ func (r *Resource[T]) review(id string, mutating bool, fn func(context.Context, 
 		return
 	}
 	r.op.declare(&handler.Handler{
-		Family: handler.Reviews, ID: storedID(id, r.field), Where: caller(), Of: r.of, Managed: r.managed,
+		Family: handler.Reviews, ID: storedID(id, r.field), Where: caller(), Of: r.of, Type: typeOf[T](), Managed: r.managed,
 		Criteria: r.criteria, Change: r.field, When: r.when, WhenAt: r.whenAt, Admission: a,
 		Call: reviewer(fn, &r.op.hooks),
 	})

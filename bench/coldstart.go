@@ -31,6 +31,12 @@ func (b *bench) coldStart(ctx context.Context, c *cluster.Cluster, name, resourc
 		return s, err
 	}
 	err = b.run(c, name, resource, does, func(p *process) error {
+		profiled := func() error { return nil }
+		if objects > 0 {
+			if profiled, err = b.profile(p, "B3", name); err != nil {
+				return err
+			}
+		}
 		var counts proto.Stats
 		counts, err = p.await(5*time.Minute, "be ready", func(s proto.Stats) bool {
 			return s.Calls >= 1 && (s.Seen == 0 || s.Seen > objects)
@@ -40,6 +46,9 @@ func (b *bench) coldStart(ctx context.Context, c *cluster.Cluster, name, resourc
 		}
 		s.ready = time.Unix(0, max(counts.First, counts.LastSeen)).Sub(p.began)
 		if s.cpu, err = p.quiet(); err != nil {
+			return err
+		}
+		if err := profiled(); err != nil {
 			return err
 		}
 		if counts, err = p.harness.Ask("counts"); err != nil {

@@ -25,7 +25,7 @@ func main() {
 	with := flag.String("with", "", "programs to measure, like gopf,status,typed,unstructured,kopf,bare; default: all")
 	sizes := flag.String("n", "", "numbers of objects, like 1000,5000; default: those of the mode")
 	out := flag.String("out", "results", "folder for the results")
-	profiles := flag.String("profiles", "", "folder for profiles of B1, B2, B7 and B12; default: no profiles")
+	profiles := flag.String("profiles", "", "folder for profiles of B1, B2, B3, B7, B12, B13 and B14; default: no profiles")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -98,6 +98,7 @@ func following() []behaviour {
 			s.send("DELETE", "/api/v1/namespaces/{ns}", "")
 			s.eventually("GET", widgets+"/a", func(r reply) bool { return r.get("metadata", "deletionTimestamp") != nil })
 			s.send("PATCH", widgets+"/a", `{"metadata":{"finalizers":null}}`)
+			s.eventually("GET", "/api/v1/namespaces/{ns}", func(r reply) bool { return r.code == 404 })
 			var last map[string]any
 			s.quietly(func() {
 				for _, ev := range s.watch("/api/v1/namespaces?watch=true&timeoutSeconds=6&fieldSelector=metadata.name%3D{ns}&resourceVersion="+v, 99, 0, nil) {

@@ -193,7 +193,7 @@ func (s *script) watch(path string, n, skip int, do func(), headers ...string) [
 // server breaks connections when a definition changes.
 func (s *script) eventually(method, path string, ok func(reply) bool) reply {
 	s.t.Helper()
-	for range 600 {
+	for range 1800 { // 90 seconds
 		if r, err := s.try(method, path, ""); err == nil && ok(r) {
 			return r
 		}

@@ -234,7 +234,7 @@ func (l *loop) attempt(ctx context.Context, number int, debug bool, saved []stri
 
 // buildFlags returns flags that make a build short. The executable is stripped, and calls in
 // the packages below the working directory are not inlined: their generic handlers compile in
-// half the time. The debugger needs symbols, and code of the user's modules that is not
+// a third less time. The debugger needs symbols, and code of the user's modules that is not
 // optimized. All other code stays as it is in the cache: compiling it again takes minutes.
 func (b *build) buildFlags(ctx context.Context, debug bool) ([]string, error) {
 	if !debug {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,40 @@ func TestTheBaseIsRemovedIfDeletionRecordsNeedTheSpace(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		if _, there := c.Lookup(t, resource, "default", "x"); there {
 			t.Error("the object still exists")
+		}
+	})
+}
+
+// A handler may return a part of the object, which a tenant can make large.
+func TestALargeResultDoesNotBlockADeletion(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.OnDelete("drop", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			diary.add("drop #%d", ch.Retry)
+			ch.SetResult(strings.Repeat("x", 4<<20))
+			ch.Patch.Label("dropped", "true")
+			return nil
+		})
+		var log lines
+		gopftest.Start(t, op, c, gopf.Log(log.logger()))
+		settle()
+		made := example("x", "a")
+		made.SetFinalizers([]string{"tenant.dev/other"})
+		c.Create(t, made)
+		time.Sleep(time.Minute)
+		c.Delete(t, resource, "default", "x")
+		time.Sleep(time.Hour)
+		if got := diary.all(); !slices.Equal(got, []string{"drop #0"}) {
+			t.Errorf("got %q", got)
+		}
+		o, _ := c.Lookup(t, resource, "default", "x")
+		if len(o.GetFinalizers()) != 1 || o.GetLabels()["dropped"] != "true" {
+			t.Errorf("the finalizers are %v, and the labels are %v", o.GetFinalizers(), o.GetLabels())
+		}
+		if !log.has("Dropped the change of a handler", "drop") {
+			t.Error("no line says that the result was dropped")
 		}
 	})
 }

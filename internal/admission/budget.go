@@ -186,14 +186,26 @@ func newBudget(size int64) budget { return budget{size: size, most: size - size/
 // smallCost is the highest cost of an ordinary review; see [lanes].
 const smallCost = 2 << 20
 
-// cost estimates the memory of a decoded review, in bytes. It is rather too high:
-// commas and brackets inside of strings count as well. A JSON object with one member
-// takes about fifty times its bytes.
+// cost estimates the memory of a decoded review and of the difference of its objects, in
+// bytes. It is rather too high: commas, colons and brackets inside of strings count as well.
+// A JSON object with one member takes about fifty times its bytes.
 func cost(body []byte) int64 {
 	objects := bytes.Count(body, []byte("{"))
 	others := bytes.Count(body, []byte(",")) + bytes.Count(body, []byte("["))
-	return int64(2*len(body) + 400*objects + 40*others)
+	members := bytes.Count(body, []byte(":"))
+	changed := max(0, min(members, maxChanged)-usuallyChanged)
+	return int64(2*len(body) + 400*objects + 60*others + 40*members + changedCost*changed)
 }
+
+const (
+	// usuallyChanged members are not counted: otherwise ordinary reviews would wait.
+	// Their memory is limited by the number of reviews that are handled concurrently.
+	usuallyChanged = 512
+	// maxChanged is the most differences that package diff returns.
+	maxChanged = 1 << 16
+	// changedCost is the memory of a difference with a long path.
+	changedCost = 480
+)
 
 // lanes limits the reviews that are decoded and handled concurrently. Ordinary reviews
 // have their own lane, so they never wait for costly ones.

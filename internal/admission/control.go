@@ -71,6 +71,7 @@ type Control struct {
 	once  sync.Once
 	ready chan struct{} // closed when the resources are known
 
+	announced   atomic.Bool               // the server has started
 	certificate atomic.Pointer[time.Time] // when the server's certificate expires; nil means unknown
 }
 
@@ -109,6 +110,10 @@ func New(cfg Config) (*Control, error) {
 func (c *Control) Absent(mutating bool) bool {
 	return c.configurations != nil && c.configurations.Absent(mutating)
 }
+
+// Serves reports whether the webhook server has started. It waits for the resources of the
+// cluster, and the caller of [Control.Run] for indices that handlers may need.
+func (c *Control) Serves() bool { return c.announced.Load() }
 
 // Load returns the current load of the reviewer.
 func (c *Control) Load() Load { return c.reviewer.Load() }
@@ -201,6 +206,7 @@ func (c *Control) identify(ctx context.Context) {
 // announce passes the address of the server to the configurations. It returns when they
 // have it.
 func (c *Control) announce(ctx context.Context, s webhook.ClientConfig) {
+	c.announced.Store(true)
 	c.cfg.Log.Debug("The webhook server is announced.", "url", s.URL, "service", s.Service)
 	if c.configurations != nil {
 		c.configurations.Announce(ctx, s)

@@ -228,7 +228,7 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 		}
 		return reply{}, err
 	}
-	leave, err := v.lanes.enter(ctx, letter.peer, cost(body))
+	leave, err := v.lanes.enter(ctx, letter.peer, cost(body)+table.memory(table.ids[hint], body))
 	if err != nil {
 		return reply{}, refuse(http.StatusServiceUnavailable, "%w", err)
 	}

@@ -1,10 +1,12 @@
 package admission
 
 import (
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/kind"
@@ -14,6 +16,7 @@ import (
 type table struct {
 	ids       map[string]string // ids of webhooks, by their names in URLs
 	resources map[schema.GroupVersionResource]*reviewed
+	types     map[string]*footprint.Type // of reviews with Go types, by the ids of their handlers
 }
 
 // reviewed is a resource with its handlers.
@@ -23,10 +26,38 @@ type reviewed struct {
 	managed  bool // objects are needed with their managedFields
 }
 
+// reviewType returns the type of a review with the objects of a handler. It is that of
+// [incoming], as far as the Go type of the handler matters for its memory.
+func reviewType(of reflect.Type) *footprint.Type {
+	objects := reflect.StructOf([]reflect.StructField{
+		{Name: "Object", Type: of, Tag: `json:"object"`},
+		{Name: "OldObject", Type: of, Tag: `json:"oldObject"`},
+	})
+	return footprint.Of(reflect.StructOf([]reflect.StructField{{Name: "Request", Type: objects, Tag: `json:"request"`}}))
+}
+
+// memory returns the approximate memory of the objects of a review as the Go types of its
+// handlers. id selects one of them; "" means all.
+func (t *table) memory(id string, body []byte) (most int64) {
+	for handler, as := range t.types {
+		if id == "" || id == handler {
+			most = max(most, int64(as.Memory(body, smallTyped)))
+		}
+	}
+	return most
+}
+
+// smallTyped is the memory of objects as Go types that is not counted. The number of
+// concurrent reviews limits it.
+const smallTyped = 64 << 10
+
 func newTable(handlers handler.Set, resources []kind.Info) *table {
-	t := &table{ids: map[string]string{}, resources: map[schema.GroupVersionResource]*reviewed{}}
+	t := &table{ids: map[string]string{}, resources: map[schema.GroupVersionResource]*reviewed{}, types: map[string]*footprint.Type{}}
 	for _, h := range handlers {
 		t.ids[h.ID] = h.ID
+		if h.Type != nil {
+			t.types[h.ID] = reviewType(h.Type)
+		}
 	}
 	for _, h := range handlers {
 		if alias := servicePath(h.ID); t.ids[alias] == "" {

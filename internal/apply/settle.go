@@ -33,6 +33,13 @@ func Refused(err error) bool {
 	return responded && status.Code/100 == 4
 }
 
+// TooLarge reports whether the API server refused a change because of its size, or of the
+// size that the object would have.
+func TooLarge(err error) bool {
+	status, _ := kube.Refused(err)
+	return status.Code == http.StatusRequestEntityTooLarge
+}
+
 // encodingError means that a patch cannot be encoded as JSON.
 type encodingError struct{ err error }
 

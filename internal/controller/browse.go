@@ -37,7 +37,7 @@ func (c *Controller) Browse(b Browsing) (page []Known, total int) {
 	search := strings.ToLower(b.Search)
 	afterNamespace, afterName, _ := strings.Cut(b.After, "/")
 	order := func(m *process.Memory, namespace, name string) int {
-		return cmp.Or(strings.Compare(m.Namespace, namespace), strings.Compare(m.Name, name))
+		return cmp.Or(strings.Compare(m.Namespace(), namespace), strings.Compare(m.Name(), name))
 	}
 	var first []*process.Memory // sorted
 	for _, m := range memories {
@@ -49,12 +49,12 @@ func (c *Controller) Browse(b Browsing) (page []Known, total int) {
 			continue
 		}
 		if n := len(first); n == b.Limit {
-			if n == 0 || order(m, first[n-1].Namespace, first[n-1].Name) >= 0 {
+			if n == 0 || order(m, first[n-1].Namespace(), first[n-1].Name()) >= 0 {
 				continue
 			}
 			first = first[:n-1]
 		}
-		at, _ := slices.BinarySearchFunc(first, m, func(one, m *process.Memory) int { return order(one, m.Namespace, m.Name) })
+		at, _ := slices.BinarySearchFunc(first, m, func(one, m *process.Memory) int { return order(one, m.Namespace(), m.Name()) })
 		first = slices.Insert(first, at, m)
 	}
 	return c.describe(first), total
@@ -63,18 +63,18 @@ func (c *Controller) Browse(b Browsing) (page []Known, total int) {
 // holds reports whether the lower-case text is a part of NAMESPACE/NAME. Names have no upper-case letters.
 func holds(m *process.Memory, text string) bool {
 	if namespace, name, both := strings.Cut(text, "/"); both {
-		return strings.HasSuffix(m.Namespace, namespace) && strings.HasPrefix(m.Name, name)
+		return strings.HasSuffix(m.Namespace(), namespace) && strings.HasPrefix(m.Name(), name)
 	}
-	return strings.Contains(m.Name, text) || strings.Contains(m.Namespace, text)
+	return strings.Contains(m.Name(), text) || strings.Contains(m.Namespace(), text)
 }
 
 // in reports whether the object is in the state.
 func (c *Controller) in(m *process.Memory, state string, retrying map[string]bool) bool {
 	switch state {
 	case "retrying":
-		return retrying[m.UID]
+		return retrying[m.UID()]
 	case "running":
-		_, running := c.active.Load(m.UID)
+		_, running := c.active.Load(m.UID())
 		return running
 	case "paused":
 		return m.Paused()
@@ -86,9 +86,9 @@ func (c *Controller) describe(memories []*process.Memory) []Known {
 	page := make([]Known, len(memories))
 	at := map[string]int{}
 	for i, m := range memories {
-		_, running := c.active.Load(m.UID)
-		page[i] = Known{UID: m.UID, Namespace: m.Namespace, Name: m.Name, Running: running, Paused: m.Paused()}
-		at[m.UID] = i
+		_, running := c.active.Load(m.UID())
+		page[i] = Known{UID: m.UID(), Namespace: m.Namespace(), Name: m.Name(), Running: running, Paused: m.Paused()}
+		at[m.UID()] = i
 	}
 	c.eachRetry(func(key string) {
 		if i, ok := at[key]; ok {

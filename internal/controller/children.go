@@ -38,9 +38,9 @@ func (c *Controller) reconcilersOf(handlers handler.Set) *process.Reconcile {
 func (c *Controller) WakeOwned(uid string, of kind.Info, namespace string) {
 	c.wakeKnown(uid, func(m *process.Memory) *process.Wake {
 		switch {
-		case namespace == "" || m.Namespace == namespace:
+		case namespace == "" || m.Namespace() == namespace:
 			return &process.Wake{Owned: []kind.Info{of}}
-		case m.Namespace == "" || c.ownsAnywhere(of):
+		case m.Namespace() == "" || c.ownsAnywhere(of):
 			return &process.Wake{Far: []kind.Info{of}}
 		}
 		return nil
@@ -79,11 +79,12 @@ func (c *Controller) ownsAnywhere(of kind.Info) bool {
 }
 
 // WakeOwners queues turns of all objects that may have children of the kind, because such
-// children are listed now.
+// children are listed now. It does nothing while the handlers wait for the lists of other
+// kinds.
 func (c *Controller) WakeOwners(of kind.Info) {
 	if c.processor.Reconcile == nil || !slices.ContainsFunc(c.processor.Reconcile.Handlers, func(h *handler.Handler) bool {
 		owned, _ := h.Reconcile.Owns(of)
-		return owned || h.Reconcile.Watches(of)
+		return (owned || h.Reconcile.Watches(of)) && c.processor.Reconcile.Listed(h)
 	}) {
 		return
 	}

@@ -25,6 +25,7 @@ import (
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/history"
 	"gopf.dev/gopf/internal/index"
@@ -69,6 +70,7 @@ type Config struct {
 	Barrier     *index.Gate                // opens when all indices are filled
 	Budget      *queue.Budget              // of costly turns; see [NewBudget]
 	Modest      *queue.Budget              // of modest turns; see [NewModestBudget]
+	Held        *queue.Budget              // of the objects of daemons; see [NewHeldBudget]
 	Heavy       *process.HeavyWrites       // may be nil
 	Entrance    *execute.Entrance          // every call of a handler passes it
 	Children    Children                   // the means of reconcile handlers
@@ -105,6 +107,7 @@ type Controller struct {
 	counts    *metrics.Resource // nil means that metrics are disabled
 	queue     *queue.Queue[string, entry]
 	selector  metalabels.Selector // of the watches; nil means all objects
+	types     []*footprint.Type   // of the objects of handlers, for their memory
 	put       func(key string, e entry)
 	offer     func(key string, e entry) (taken bool)
 	take      func(e *process.Event) (taken bool) // handles an event without a turn; see [Controller.skim]
@@ -149,7 +152,7 @@ type Controller struct {
 // fills indices otherwise.
 func New(work context.Context, config Config, served discovery.Served, working bool) *Controller {
 	work, cancel := context.WithCancelCause(work)
-	c := &Controller{config: config, client: config.Client, served: served, cancel: cancel, places: map[string]bool{}, streams: map[string]func(){}}
+	c := &Controller{config: config, client: config.Client, served: served, cancel: cancel, places: map[string]bool{}, streams: map[string]func(){}, types: typesOf(served.Handlers)}
 	c.config.Stream.Selector = served.Select
 	if served.Select != "" {
 		c.selector, _ = metalabels.Parse(served.Select) // it was checked when it was declared

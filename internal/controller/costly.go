@@ -2,11 +2,14 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 
 	"gopf.dev/gopf/internal/backoff"
+	"gopf.dev/gopf/internal/footprint"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/queue"
@@ -38,6 +41,9 @@ const (
 	// copies is the number of decoded copies in a turn: the essence, the base, and the
 	// old and the new object for a handler.
 	copies = 4
+	// typedCopies is the number of copies as a Go type of a handler: the old and the new
+	// object.
+	typedCopies = 2
 )
 
 // NewBudget returns the budget of costly turns, which all controllers of an operator share.
@@ -51,14 +57,43 @@ func NewModestBudget(memoryLimit int64) *queue.Budget {
 	return &queue.Budget{Size: size, Most: size - size/4, Patience: costlyPatience}
 }
 
+// NewHeldBudget returns the budget of the objects of running daemons, which all controllers
+// of an operator share. It has the size of [NewModestBudget]. Daemons wait for as long as it
+// takes, because others may run for as long as their objects exist.
+func NewHeldBudget(memoryLimit int64) *queue.Budget {
+	b := NewModestBudget(memoryLimit)
+	b.Patience = aYear
+	return b
+}
+
+const aYear = 365 * 24 * time.Hour
+
 // costOf estimates the memory of a turn of an object, in bytes. 0 means neither modest
 // nor costly. The compressed state of the object counts after its first turn has measured
-// it: that is too slow for the goroutine of the watch.
-func costOf(b *object.Body) int {
-	if cost := copies * b.Memory(); cost >= modestTurn {
+// it: that is too slow for the goroutine of the watch. The Go types of handlers count with
+// the one that takes the most memory: handlers are called one by one.
+func (c *Controller) costOf(b *object.Body) int {
+	typed := 0
+	for _, t := range c.types {
+		typed = max(typed, b.MemoryAs(t, modestTurn/typedCopies))
+	}
+	if cost := copies*b.Memory() + typedCopies*typed; cost >= modestTurn {
 		return cost
 	}
 	return 0
+}
+
+// typesOf returns the Go types of the handlers.
+func typesOf(handlers handler.Set) (all []*footprint.Type) {
+	for _, h := range handlers {
+		if h.Type == nil {
+			continue
+		}
+		if t := footprint.Of(h.Type); !slices.Contains(all, t) {
+			all = append(all, t)
+		}
+	}
+	return all
 }
 
 // cost returns [costOf] for an entry. Without an event, it is the cost of the object's
@@ -68,7 +103,7 @@ func (c *Controller) cost(key string, e entry) int {
 		return e.shed
 	}
 	if e.event != nil {
-		return costOf(e.event.Body)
+		return c.costOf(e.event.Body)
 	}
 	if cost, ok := c.costly.Load(key); ok {
 		return cost.(int)
@@ -83,7 +118,7 @@ func (c *Controller) noteCost(key string, body *object.Body) {
 		return
 	}
 	body.Measure()
-	if cost := costOf(body); cost > 0 {
+	if cost := c.costOf(body); cost > 0 {
 		c.costly.Store(key, cost)
 	} else {
 		c.costly.Delete(key)
@@ -96,7 +131,7 @@ func (c *Controller) noteCost(key string, body *object.Body) {
 // own slow handlers would fill the memory. A
 // deletion counts as missed: only the identity of the object is known then.
 func (c *Controller) shed(_ string, e entry) entry {
-	cost, event := max(1, costOf(e.event.Body)), *e.event
+	cost, event := max(1, c.costOf(e.event.Body)), *e.event
 	event.Body = event.Body.Identity.Stub()
 	e.event = &event
 	if event.Gone() {

@@ -13,6 +13,26 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
+// room waits until there is memory for a call of a daemon or a timer. A timer takes as much
+// as a turn. A daemon may run for as long as the object exists, so it has other limits, and
+// only the object that it holds counts.
+func (c *Controller) room(ctx context.Context, stopping <-chan struct{}, body *object.Body, spec *daemon.Spec) (leave func()) {
+	cost := c.costOf(body)
+	switch {
+	case cost == 0:
+		return func() {}
+	case !spec.Timer:
+		late := time.AfterFunc(costlyPatience, func() {
+			c.processor.Logger(body).Warn("The daemon waits, because the objects of running daemons take too much memory. Increase the memory limit, or use a timer.", "handler", spec.ID)
+		})
+		defer late.Stop()
+		return c.config.Held.Acquire(cost/copies, body.Namespace, ctx.Done(), stopping)
+	case cost < costlyTurn:
+		return c.config.Modest.Acquire(cost, body.Namespace, ctx.Done(), stopping)
+	}
+	return c.config.Budget.Acquire(cost, body.Namespace, ctx.Done(), stopping)
+}
+
 // daemonsOf returns the daemons and timers. nil means that there are none.
 func (c *Controller) daemonsOf(handlers handler.Set) *daemon.Set {
 	if len(handlers) == 0 {
@@ -23,13 +43,7 @@ func (c *Controller) daemonsOf(handlers handler.Set) *daemon.Set {
 		Clock: shared.DaemonClock, Wake: c.ring, Polling: shared.Polling,
 		DefaultBackoff: shared.Process.DefaultBackoff, ErrorDelays: shared.Process.ErrorDelays, Jitter: shared.Process.Jitter,
 		ExitGrace: shared.ExitTimeout, Observe: c.processor.Observe, Entrance: shared.Entrance, Outages: shared.Client.Outages(),
-		Room: func(ctx context.Context, stopping <-chan struct{}, body *object.Body) (leave func()) {
-			cost, budget := costOf(body), shared.Budget
-			if cost < costlyTurn {
-				budget = shared.Modest
-			}
-			return budget.Acquire(cost, body.Namespace, ctx.Done(), stopping)
-		},
+		Room: c.room,
 		Write: func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error) {
 			applier := apply.Applier{API: shared.Client, Resource: c.processor.Resource, Log: c.processor.Logger(body), Fresh: fresh, Jitter: shared.Process.Jitter}
 			leave, err := shared.Heavy.Enter(ctx, body)

@@ -12,15 +12,15 @@ import (
 type members map[string]map[string]*process.Memory
 
 func (m members) add(key string, memory *process.Memory) {
-	if m[memory.Namespace] == nil {
-		m[memory.Namespace] = map[string]*process.Memory{}
+	if m[memory.Namespace()] == nil {
+		m[memory.Namespace()] = map[string]*process.Memory{}
 	}
-	m[memory.Namespace][key] = memory
+	m[memory.Namespace()][key] = memory
 }
 
 func (m members) remove(key string, memory *process.Memory) {
-	if delete(m[memory.Namespace], key); len(m[memory.Namespace]) == 0 {
-		delete(m, memory.Namespace)
+	if delete(m[memory.Namespace()], key); len(m[memory.Namespace()]) == 0 {
+		delete(m, memory.Namespace())
 	}
 }
 

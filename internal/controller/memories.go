@@ -69,8 +69,8 @@ func (c *Controller) recall(key string, e entry) *process.Memory {
 			return nil
 		}
 		m = process.NewMemory(e.event)
-		if m.UID == key {
-			key = m.UID // store one copy of the string
+		if m.UID() == key {
+			key = m.UID() // store one copy of the string
 		}
 		c.memorize(key, m)
 		c.enroll(key, m)
@@ -84,7 +84,7 @@ func (c *Controller) enroll(key string, m *process.Memory) {
 	if c.named == nil {
 		return
 	}
-	name := m.Namespace + "/" + m.Name
+	name := m.Namespace() + "/" + m.Name()
 	if c.named[name] != "" {
 		c.shared[name] = true
 	}
@@ -95,7 +95,7 @@ func (c *Controller) enroll(key string, m *process.Memory) {
 // been added after it, or before it if a watch event overtook the list. The caller must
 // hold c.mu.
 func (c *Controller) strike(key string, m *process.Memory) {
-	name := m.Namespace + "/" + m.Name
+	name := m.Namespace() + "/" + m.Name()
 	switch {
 	case c.named[name] != key:
 		delete(c.shared, name)
@@ -177,7 +177,7 @@ func (c *Controller) known(namespace string) iter.Seq[object.Identity] {
 	memories := slices.Collect(maps.Values(c.within(namespace)))
 	return func(yield func(object.Identity) bool) {
 		for _, m := range memories {
-			if !yield(object.Identity{UID: m.UID, Namespace: m.Namespace, Name: m.Name}) {
+			if !yield(object.Identity{UID: m.UID(), Namespace: m.Namespace(), Name: m.Name()}) {
 				return
 			}
 		}

@@ -62,7 +62,7 @@ func (c *Controller) fresh(e entry) entry {
 // must hold c.mu.
 func (c *Controller) isUnlisted(key string) bool {
 	m := c.memories[key]
-	return m != nil && len(c.unlisted) > 0 && (c.unlisted[""] || c.unlisted[m.Namespace])
+	return m != nil && len(c.unlisted) > 0 && (c.unlisted[""] || c.unlisted[m.Namespace()])
 }
 
 // miss keeps a turn that must wait for the end of a pause and for the list after it.
@@ -76,7 +76,7 @@ func (c *Controller) miss(key string, e entry) {
 	}
 	namespace := e.namespace
 	if m := c.memories[key]; m != nil {
-		namespace = m.Namespace
+		namespace = m.Namespace()
 	}
 	if c.missed[namespace] == nil {
 		c.missed[namespace] = map[string]entry{}

@@ -61,7 +61,7 @@ func (c *Controller) placed(key string, e entry) entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m := c.memories[key]; m != nil {
-		e.namespace = m.Namespace
+		e.namespace = m.Namespace()
 	}
 	return e
 }
@@ -115,7 +115,7 @@ func (c *Controller) WakeOwner(namespace, uid string) {
 	c.mu.Lock()
 	m := c.memories[uid]
 	c.mu.Unlock()
-	if m != nil && (m.Namespace == "" || m.Namespace == namespace) {
+	if m != nil && (m.Namespace() == "" || m.Namespace() == namespace) {
 		c.put(uid, entry{wake: c.processor.Waking(nil)})
 	}
 }
@@ -138,7 +138,7 @@ func (c *Controller) turn(ctx context.Context, key string, e entry) {
 	}
 	if e.event != nil {
 		e.event.Body.Measure()
-		if costOf(e.event.Body) > expected {
+		if c.costOf(e.event.Body) > expected {
 			c.queue.Again(key, e) // its turn starts when there is memory for it
 			return
 		}
@@ -196,7 +196,7 @@ func (c *Controller) Running() []string {
 	var names []string
 	c.active.Range(func(_, memory any) bool {
 		m := memory.(*process.Memory)
-		names = append(names, m.Namespace+"/"+m.Name)
+		names = append(names, m.Namespace()+"/"+m.Name())
 		return true
 	})
 	return names

@@ -100,8 +100,8 @@ func (o *Object) observing() execute.Observer {
 // call makes one attempt and returns its result. The result is nil without a call.
 func (t *Task) call(ctx context.Context, r *run) *result {
 	o, spec := t.object, t.spec
-	if body := o.Body(); spec.Timer && o.set.Room != nil && body != nil { // a daemon would never leave
-		defer o.set.Room(ctx, r.stopping, body)()
+	if body := o.Body(); o.set.Room != nil && body != nil {
+		defer o.set.Room(ctx, r.stopping, body, spec)()
 	}
 	req := t.request()
 	c := &Call{Request: req, task: t, stopping: r.stopping}

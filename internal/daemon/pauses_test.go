@@ -106,7 +106,7 @@ func TestATimerThatWasStoppedBeforeItsCallIsDueAfterThePause(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, timerOf(10*time.Second, func(context.Context, *Call) error { j.note("called"); return nil }))
 		var full atomic.Bool // there is no memory for a call
-		k.Room = func(_ context.Context, stopping <-chan struct{}, _ *object.Body) (leave func()) {
+		k.Room = func(_ context.Context, stopping <-chan struct{}, _ *object.Body, _ *Spec) (leave func()) {
 			if full.Load() {
 				<-stopping
 			}

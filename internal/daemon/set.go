@@ -91,10 +91,10 @@ type Config struct {
 	Called func(uid, id string, o execute.Outcome, took time.Duration)
 	// Entrance controls the start of calls. May be nil.
 	Entrance *execute.Entrance
-	// Room waits until there is memory for a call of a timer on the object, or until
-	// the context or the channel ends. It returns the function to call afterwards.
+	// Room waits until there is memory for a call of a daemon or a timer on the object, or
+	// until the context or the channel ends. It returns the function to call afterwards.
 	// nil means that there always is.
-	Room func(ctx context.Context, stopping <-chan struct{}, body *object.Body) (leave func())
+	Room func(ctx context.Context, stopping <-chan struct{}, body *object.Body, spec *Spec) (leave func())
 	// Outages limits log lines about failures of the API server. May be nil.
 	Outages *kube.Outages
 

@@ -99,13 +99,15 @@ func (op *operator) newChildren() *owned.Children {
 
 // sharedConfig returns what all controllers share.
 func (op *operator) sharedConfig() controller.Config {
+	memoryLimit := debug.SetMemoryLimit(-1) // which only returns it
 	c := controller.Config{
 		Client: op.client, Cluster: op.forHandlers(), Daemons: op.Daemons, Indices: op.Indices, Namespaces: op.Namespaces,
 		Stream: op.Stream, Process: op.Process, Log: op.Log,
 		ExitTimeout: op.ExitTimeout, Polling: op.Polling, WorkerLimit: op.WorkerLimit, Backlog: op.Backlog,
 		Post: op.poster.Post, PostFrom: op.Posting.Level,
 		Clock: op.clock, DaemonClock: op.daemons, Barrier: op.barrier, Budget: controller.NewBudget(),
-		Modest:   controller.NewModestBudget(debug.SetMemoryLimit(-1)), // which only returns the limit
+		Modest:   controller.NewModestBudget(memoryLimit),
+		Held:     controller.NewHeldBudget(memoryLimit),
 		Heavy:    &process.HeavyWrites{},
 		Children: controller.Children{Runner: op.children.Runner(), Listed: op.children.Listed, Conditions: op.children.Conditions, References: op.children.References()},
 		Entrance: op.entry, Notices: op.notices, Vitals: op.vitals, History: op.history, Stopping: op.stopping,

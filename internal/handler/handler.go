@@ -4,6 +4,7 @@ package handler
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"gopf.dev/gopf/internal/cause"
@@ -31,6 +32,7 @@ type Handler struct {
 	Where    string   // file:line of the declaration
 
 	Of        kind.Selector
+	Type      reflect.Type          // that objects are decoded into for it; nil means maps
 	Select    string                // label selector for lists and watches; "" means all objects
 	HandOver  bool                  // an object that leaves the selection keeps its finalizer
 	Labels    Requirements          // indexing handlers: the label criteria that the API server can check

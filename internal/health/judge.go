@@ -38,8 +38,8 @@ const (
 // although the API server responds and accepts the credentials. An outage of the API,
 // however long, is no reason to restart.
 //
-// The operator is not ready before it has started, while its credentials are rejected,
-// while admission reviews wait for capacity for seconds, and while a resource is not
+// The operator is not ready before it has started and answers admission reviews, while its
+// credentials are rejected, while admission reviews wait for capacity for seconds, and while a resource is not
 // watched at all: all its streams have been silent or failing for longer than the
 // inactivity timeout. Resources that cannot be served are warnings, unless Strict. An
 // operator that is idle on purpose is ready.
@@ -107,6 +107,9 @@ func (j judge) alarms() []Finding {
 }
 
 func (j judge) reviews() []Finding {
+	if j.NoReviews && j.Started {
+		return one("reviews", Unready, "Admission reviews are not answered yet: the webhook server starts when the indices are filled.")
+	}
 	if j.Reviews == 0 {
 		return nil
 	}

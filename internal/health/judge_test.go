@@ -155,6 +155,8 @@ func TestJudge(t *testing.T) {
 			want{Live: []string{"Retries and timers are overdue by 2m30s: the alarm clock is stuck."}}},
 		{"reviews that wait for seconds make unready", func(s *health.Snapshot) { s.Reviews, s.ReviewsSince = 3, ago(6*time.Second) },
 			want{Ready: []string{"Admission reviews wait for capacity: 3 of them, the first for 6s."}}},
+		{"without a webhook server, an operator with admission handlers is unready", func(s *health.Snapshot) { s.NoReviews = true },
+			want{Ready: []string{"Admission reviews are not answered yet: the webhook server starts when the indices are filled."}}},
 		{"reviews that wait for a second are a warning", func(s *health.Snapshot) { s.Reviews, s.ReviewsSince = 3, ago(2*time.Second) },
 			want{Warnings: []string{"Admission reviews wait for capacity: 3 of them, the first for 2s."}}},
 		{"an alarm overdue by seconds is a warning", func(s *health.Snapshot) { s.Overdue = 20 * time.Second },

@@ -53,6 +53,10 @@ type Snapshot struct {
 	Reviews      int
 	ReviewsSince time.Time
 
+	// NoReviews is true if there are admission handlers, but the webhook server has not
+	// started yet.
+	NoReviews bool
+
 	// Strict makes the operator unready if it cannot serve all declarations.
 	Strict bool
 }

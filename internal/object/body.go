@@ -5,12 +5,14 @@ package object
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"strconv"
 	"sync"
 	"sync/atomic"
 
 	kjson "sigs.k8s.io/json"
 
+	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
@@ -20,8 +22,9 @@ type Body struct {
 	Identity
 
 	raw      []byte
-	memory   atomic.Int64 // estimated size when decoded; 0 for small objects
-	measured atomic.Bool  // memory includes compressed texts
+	memory   atomic.Int64          // estimated size when decoded; 0 for small objects
+	measured atomic.Bool           // memory includes compressed texts
+	typed    atomic.Pointer[typed] // the last estimate; see [Body.MemoryAs]
 	parts    parts
 	managed  span // the managedFields with their name and a comma; see [Body.WithoutManagedFields]
 	stale    bool
@@ -220,6 +223,25 @@ func (b *Body) weighing(as *Body) *Body {
 // smallest is the size of the smallest object whose memory is estimated.
 const smallest = 1 << 10
 
+// MemoryAs returns the approximate memory of the object as a Go type, in bytes. It is 0 if it
+// surely is not more than the limit. The limit must be the same in all calls for a type.
+func (b *Body) MemoryAs(t *footprint.Type, limit int) int {
+	if last := b.typed.Load(); last != nil && last.as == t {
+		return last.memory
+	}
+	memory := t.Memory(b.raw, limit)
+	if memory > 0 {
+		b.typed.Store(&typed{t, memory})
+	}
+	return memory
+}
+
+// typed is the memory of an object as a Go type.
+type typed struct {
+	as     *footprint.Type
+	memory int
+}
+
 // estimate returns the approximate memory of the decoded JSON, or 0 if raw is short.
 func estimate(raw []byte) int {
 	if len(raw) < smallest {
@@ -295,7 +317,12 @@ func (b *Body) Fields() (map[string]any, error) { return jsonvalue.Object(b.raw)
 // Decode decodes the object into a user's type. In fields of type any, integers beyond
 // int64 become float64, as everywhere in Kubernetes libraries; numbers from API servers
 // written in Go survive that. Field names are case-sensitive, as for the API server.
+//
+// Objects that would take too much memory or time are refused: see [footprint.Type.Check].
 func (b *Body) Decode(into any) error {
+	if err := footprint.Of(reflect.TypeOf(into)).Check(b.raw); err != nil {
+		return err
+	}
 	return kjson.UnmarshalCaseSensitivePreserveInts(b.raw, into)
 }
 

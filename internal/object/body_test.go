@@ -1,9 +1,12 @@
 package object
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gopf.dev/gopf/internal/footprint"
 )
 
 func TestIdentityIsReadWithoutDecoding(t *testing.T) {
@@ -86,6 +89,20 @@ func TestManagedFieldsStayOnlyInWholeObjects(t *testing.T) {
 		phase, _ := b.Lookup("status", "phase")
 		if b.Name != "a" || b.UID != "u" || phase != "Running" {
 			t.Errorf("%s: got %+v with the phase %v", name, b.Identity, phase)
+		}
+	}
+}
+
+func TestObjectsThatAreTooLargeAsAGoTypeAreNotDecoded(t *testing.T) {
+	type large struct {
+		Items []struct{ Filler [1000]int } `json:"items"`
+	}
+	for n, refused := range map[int]bool{100: false, 10_000: true} {
+		b := mustParse(t, []byte(`{"metadata":{"name":"a","uid":"u"},"items":[`+strings.Repeat("{},", n)+`{}]}`))
+		var into large
+		err := b.Decode(&into)
+		if _, is := errors.AsType[*footprint.TooLargeError](err); is != refused || refused && into.Items != nil || !refused && len(into.Items) != n+1 {
+			t.Errorf("%d elements: %v", n, err)
 		}
 	}
 }

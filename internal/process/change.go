@@ -147,7 +147,7 @@ const grownBy = 256 << 10
 // begin starts one pass over the object. It returns true if the bytes of the object
 // show that nothing is due: then no pass is necessary.
 func (p *Processor) begin(ctx context.Context, m *Memory, body *object.Body, why *Occasion, asked *[]execute.Part) (settled bool) {
-	m.actOn(body.ResourceVersion)
+	m.actOn(versionOf(body.ResourceVersion))
 	m.unchecked = false
 	if m.busy != nil {
 		why.Wake = why.Wake.Join(m.busy.wake)
@@ -290,8 +290,9 @@ func (p *Processor) write(ctx context.Context, m *Memory, body *object.Body, c *
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
 		err = errors.New("the API server did not keep the finalizer: an admission webhook may remove it")
 	}
-	if after != body && (err == nil || !newer(m.version, after.ResourceVersion)) {
-		m.version, m.responded = after.ResourceVersion, true // even after an error, because a part may have been written
+	if after != body && (err == nil || !m.acted().newer(versionOf(after.ResourceVersion))) {
+		m.setActed(versionOf(after.ResourceVersion))
+		m.responded = true // even after an error, because a part may have been written
 	}
 	if err != nil {
 		return after, err
@@ -313,13 +314,14 @@ func (p *Processor) write(ctx context.Context, m *Memory, body *object.Body, c *
 // fresh reports whether the body is the server's response to our own last write. It is
 // not if a daemon or a handler may have written to the object itself since then.
 func (m *Memory) fresh(body *object.Body, c *change) bool {
-	return m.responded && m.daemons.Load() == nil && !c.acted && body.ResourceVersion == m.version && (c.handling == nil || !c.handling.wrote.Load())
+	return m.responded && m.daemons.Load() == nil && !c.acted && versionOf(body.ResourceVersion) == m.acted() && (c.handling == nil || !c.handling.wrote.Load())
 }
 
 // actOn notes the version that is being acted on.
-func (m *Memory) actOn(version string) {
-	if m.version != version {
-		m.version, m.responded = version, false
+func (m *Memory) actOn(v version) {
+	if m.acted() != v {
+		m.setActed(v)
+		m.responded = false
 	}
 }
 

@@ -35,13 +35,13 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 	case thenGuard:
 		return c, v.move(ctx, v.addFinalizer(c)) // it must precede all side effects
 	case thenUnguard:
-		if !v.memory.guarded {
+		if !v.memory.facts.has(guarded) {
 			v.Notices.removesFinalizer(v.log, v.finalizer(), v.base != nil, false)
 		}
 		v.log.Debug("Removing the finalizer, as there are no handlers requiring it.")
 		c.finalizer.Remove = true
 		c.finalizer.Still = func(now *object.Body) bool { return v.unblocks(ctx, now) }
-		c.written = func() { v.memory.guarded = false }
+		c.written = func() { v.memory.facts.drop(guarded) }
 		return c, v.move(ctx, c)
 	}
 	if then == thenHandle && v.cause.Reason == cause.Create && v.memory.handled {
@@ -112,7 +112,7 @@ func (v *view) conclude(ctx context.Context, c *change, handled func(context.Con
 		c.due = sooner(c.due, handler.Some(max(v.staying.Is, 100*time.Millisecond)))
 	}
 	if v.body.Deleting && v.blocked && !c.due.Set && !c.interrupted {
-		if !v.memory.guarded {
+		if !v.memory.facts.has(guarded) {
 			v.Notices.removesFinalizer(v.log, v.finalizer(), v.base != nil || c.handling != nil && len(c.handling.state.IDs()) > 0, true)
 		}
 		v.log.Debug("Removing the finalizer, thus allowing the actual deletion.")
@@ -127,15 +127,14 @@ func (v *view) conclude(ctx context.Context, c *change, handled func(context.Con
 // addFinalizer puts the finalizer on the object. If another client removed it, the
 // delay before it is restored grows each time.
 func (v *view) addFinalizer(c *change) *change {
-	if v.memory.guarded {
-		v.memory.guarded = false
+	if v.memory.facts.drop(guarded) {
 		if c.due = v.undone("The finalizer of the operator is gone; restoring it. If another operator handles the same objects, stop one of them or use a peering; if another client removes finalizers, configure it to keep the operator's finalizer."); c.due.Set {
 			return c
 		}
 	}
 	v.log.Debug("Adding the finalizer, thus preventing the actual deletion.")
 	c.finalizer.Add = true
-	c.written = func() { v.memory.guarded = true }
+	c.written = func() { v.memory.facts.first(guarded) }
 	return c
 }
 

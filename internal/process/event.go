@@ -62,22 +62,11 @@ func (e *Event) supersedes(former *Event) bool {
 }
 
 // numeric reports whether both versions are numbers.
-func numeric(a, b string) bool {
-	_, okA := object.Identity{ResourceVersion: a}.Version()
-	_, okB := object.Identity{ResourceVersion: b}.Version()
-	return okA && okB
-}
+func numeric(a, b string) bool { return versionOf(a).ordered(versionOf(b)) }
 
 // newer reports whether version a of an object is newer than version b. If either is
 // not a number, every other version counts as newer.
-func newer(a, b string) bool {
-	x, okX := object.Identity{ResourceVersion: a}.Version()
-	y, okY := object.Identity{ResourceVersion: b}.Version()
-	if !okX || !okY {
-		return a != b
-	}
-	return x > y
-}
+func newer(a, b string) bool { return versionOf(a).newer(versionOf(b)) }
 
 // note notes the mark of a list item, watch event or write of the object.
 func (m *Memory) note(mark uint64) { m.mark = max(m.mark, mark) }
@@ -99,29 +88,29 @@ func (m *Memory) precedes(e *Event) bool { return e.Listed() && m.mark < e.List 
 
 // isNew reports whether the state of an event was not acted on yet.
 func (m *Memory) isNew(e *Event) bool {
-	v, seen := e.Body.ResourceVersion, m.seen()
+	v, seen, acted := versionOf(e.Body.ResourceVersion), m.seen(), m.acted()
 	switch {
-	case m.version == "":
+	case acted == version{}:
 		return true
-	case e.Listed() && m.mark > e.Mark && !numeric(v, seen):
+	case e.Listed() && m.mark > e.Mark && !v.ordered(seen):
 		return false // only the order of arrival counts, and something arrived after the list began
-	case newer(v, seen):
+	case v.newer(seen):
 		return true
-	case v == m.version:
+	case v == acted:
 		return m.unchecked
 	}
 	// A state that was read after a write conflict is known, but was not acted on.
-	return v == seen && newer(v, m.version)
+	return v == seen && v.newer(acted)
 }
 
 // rewound reports whether e is a list item that counts although its version is not
 // higher than the known one, because the cluster was restored from a backup.
 func (m *Memory) rewound(e *Event) bool {
-	return m.precedes(e) && (e.Authoritative || e.Body.ResourceVersion != m.seen())
+	return m.precedes(e) && (e.Authoritative || versionOf(e.Body.ResourceVersion) != m.seen())
 }
 
 // outdated reports whether a newer state than this one is known.
 func (m *Memory) outdated(state *object.Body) bool {
-	seen := m.seen()
-	return seen != "" && newer(seen, state.ResourceVersion) && !newer(state.ResourceVersion, seen)
+	seen, this := m.seen(), versionOf(state.ResourceVersion)
+	return seen != version{} && seen.newer(this) && !this.newer(seen)
 }

@@ -56,8 +56,8 @@ func TestJoinKeepsTheNewerOfTwoEvents(t *testing.T) {
 // A list item with a lower version than the known one counts only if there was no
 // write and no watch event of the object after the list began.
 func TestStaleStatesAreIgnored(t *testing.T) {
-	at5 := func(mark uint64) *Memory { return &Memory{version: "5", mark: mark} }
-	atB := func(mark uint64) *Memory { return &Memory{version: "b", mark: mark} }
+	at5 := func(mark uint64) *Memory { return &Memory{version: 5, mark: mark} }
+	atB := func(mark uint64) *Memory { return &Memory{rare: &rare{version: "b"}, mark: mark} }
 	for name, c := range map[string]struct {
 		m              *Memory
 		e              *Event

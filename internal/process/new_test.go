@@ -22,7 +22,7 @@ func TestAStateReadAfterAConflictIsNewUntilItIsHandled(t *testing.T) {
 	at := func(version string) *object.Body {
 		return &object.Body{Identity: object.Identity{ResourceVersion: version}}
 	}
-	m := &Memory{version: "5", busy: &pending{body: at("7")}} // a write had a conflict and then failed
+	m := &Memory{version: 5, busy: &pending{body: at("7")}} // a write had a conflict and then failed
 	for version, want := range map[string]bool{"4": false, "5": false, "6": false, "7": true, "8": true} {
 		if got := m.isNew(&Event{Type: "MODIFIED", Body: at(version)}); got != want {
 			t.Errorf("version %s: got %v, want %v", version, got, want)

@@ -20,9 +20,9 @@ func (p *Processor) Index(ctx context.Context, m *Memory, event *Event, indexed 
 	defer m.note(event.Mark)
 	if !p.onlyObserves() {
 		// The version in the memory stands for states that were acted on: none was.
-		acted := m.version
-		m.version = indexed
-		defer func() { m.version = acted }()
+		acted := m.acted()
+		m.setActed(versionOf(indexed))
+		defer func() { m.setActed(acted) }()
 	}
 	p.recovering(event.Body, func() {
 		if p.index(ctx, m, event) {
@@ -46,7 +46,7 @@ func (p *Processor) index(ctx context.Context, m *Memory, event *Event) (done bo
 			p.Indexers.Remove(event.Body.Key())
 		}
 		if p.onlyObserves() {
-			m.version = event.Body.ResourceVersion // otherwise, begin notes it
+			m.setActed(versionOf(event.Body.ResourceVersion)) // otherwise, begin notes it
 		}
 		return true
 	}

@@ -86,7 +86,7 @@ type Forecast struct {
 // process has just started: resume handlers take part. It changes nothing, but calls the
 // filters of the handlers. The processor must not run turns of the same object meanwhile.
 func (p *Processor) Outlook(ctx context.Context, body *object.Body, restarted bool) (*Outlook, error) {
-	m := &Memory{UID: body.UID, Namespace: body.Namespace, Name: body.Name, listed: restarted}
+	m := memoryOf(body.Identity, restarted)
 	v, err := p.viewOf(ctx, m, body, true)
 	if err != nil {
 		return nil, err

@@ -270,7 +270,7 @@ func (w *outlookWorld) compare() Next {
 	if err != nil {
 		w.Fatal(err)
 	}
-	m := &Memory{UID: body.UID, Name: body.Name, listed: restarted}
+	m := memoryOf(body.Identity, restarted)
 	w.calls, w.starts = nil, nil
 	settled := w.k.settled(m, body)
 	c, err := w.k.prepare(w.Context(), m, body, Occasion{}, &[]execute.Part{}, &cost{})

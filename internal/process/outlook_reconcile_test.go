@@ -140,7 +140,7 @@ func (w *reconcileWorld) restart(listed bool) {
 	for _, h := range w.k.Reconcile.Handlers {
 		w.missed[h.ID] = true // a process calls each handler once after its start, or after the pause
 	}
-	w.memory = &Memory{UID: body.UID, Namespace: body.Namespace, Name: body.Name, listed: listed}
+	w.memory = memoryOf(body.Identity, listed)
 }
 
 // reconciler returns a random reconcile handler with random outcomes.
@@ -426,7 +426,7 @@ func (s *familyServer) show(name string) {
 // remove deletes a child, and shows that to the store.
 func (s *familyServer) remove(name string) {
 	store := s.world.k.Reconcile.Runner.Store
-	for _, child := range store.Of(s.world.memory.UID) {
+	for _, child := range store.Of(s.world.memory.UID()) {
 		if child.Name == name {
 			store.Dropped(child)
 		}

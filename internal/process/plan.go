@@ -22,7 +22,7 @@ type Planned struct {
 // FillIndices updates the indices for a listed object. A panic of a filter leaves them as they
 // are.
 func (p *Processor) FillIndices(ctx context.Context, body *object.Body) {
-	m := &Memory{UID: body.UID, Namespace: body.Namespace, Name: body.Name}
+	m := memoryOf(body.Identity, false)
 	_ = protected(func() error { // the running operator logs it
 		p.Indexers.Update(ctx, func() *handler.Request { return p.plainRequest(m, body) })
 		return nil
@@ -37,7 +37,7 @@ func (p *Processor) PlanReconcile(ctx context.Context, body *object.Body) (all [
 	if p.Reconcile == nil || body.Deleting || p.pauseOf(body) != nil || p.HandedOver != nil && p.HandedOver(body) {
 		return nil
 	}
-	m := &Memory{UID: body.UID, Namespace: body.Namespace, Name: body.Name}
+	m := memoryOf(body.Identity, false)
 	for _, h := range p.Reconcile.Handlers {
 		plan := Planned{Handler: h}
 		matches := false

@@ -38,6 +38,7 @@ import (
 	"context"
 	"hash/maphash"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -168,20 +169,20 @@ type Config struct {
 // Memory is the state of one object between its turns. It is kept small: every
 // object that the operator serves has one.
 type Memory struct {
-	UID, Namespace, Name string
-
-	version   string // the newest version that was acted on
+	names     string // the uid and the name: one string takes less memory than two
+	namespace unique.Handle[string]
+	version   uint64 // the newest version that was acted on; see [Memory.acted]
 	mark      uint64 // the mark of the last write, watch event or list; see [Event.Mark]
 	watched   uint64 // bit set of the event handlers that matched the last event
 	wroteIn   uint32 // the number of pauses before the last write, or before the creation
 	facts     facts
-	listed    bool  // the first version that was acted on was a list item
-	handled   bool  // this process has completed a handling of the object
-	guarded   bool  // this process has added the finalizer
-	unchecked bool  // the last write has no verified result yet
-	responded bool  // our own last write returned this version
-	ended     bool  // the object is gone, but its deletion event has not arrived yet
-	undone    uint8 // how often another client removed state that was stored on the object
+	uid       uint16 // the length of the uid in names
+	listed    bool   // the first version that was acted on was a list item
+	handled   bool   // this process has completed a handling of the object
+	unchecked bool   // the last write has no verified result yet
+	responded bool   // our own last write returned this version
+	ended     bool   // the object is gone, but its deletion event has not arrived yet
+	undone    uint8  // how often another client removed state that was stored on the object
 
 	rare    *rare                         // nil means that all of it is empty
 	daemons atomic.Pointer[daemon.Object] // nil means no daemons and timers
@@ -192,6 +193,7 @@ type Memory struct {
 // rare is the part of [Memory] that few objects have.
 type rare struct {
 	witness *witness // nil means that the traces on the object are not known
+	version string   // the newest version that was acted on, if it is not a number
 	owner   *owner   // the state of reconcile handlers; nil means none
 	seen    seenEssence
 	loaded  loadedRecords // only during a turn
@@ -209,7 +211,7 @@ func (m *Memory) setWitness(w *witness) {
 	switch {
 	case m.rare == nil && w != nil:
 		m.rare = &rare{witness: w}
-	case m.rare != nil && w == nil && m.rare.owner == nil && m.rare.seen.id == "":
+	case m.rare != nil && w == nil && m.rare.owner == nil && m.rare.seen.id == "" && m.rare.version == "":
 		m.rare = nil
 	case m.rare != nil:
 		m.rare.witness = w
@@ -240,6 +242,7 @@ const (
 	reportedCost                         // an expensive turn was logged
 	forgotten                            // the object is deleted or no longer served, but a turn may be running
 	isPaused                             // the object was found paused
+	guarded                              // this process has added the finalizer
 )
 
 // first adds a fact. It reports whether the fact is new.
@@ -283,14 +286,24 @@ type misfit struct {
 	text    string // of the error
 }
 
-// NewMemory returns the memory of an object that was not seen before.
-func NewMemory(e *Event) *Memory {
-	// The namespace is interned, because many objects share it. One string holds
-	// uid and name, which saves an allocation per object.
-	namespace := unique.Make(e.Body.Namespace).Value()
-	both, length := e.Body.UID+e.Body.Name, len(e.Body.UID)
-	return &Memory{UID: both[:length], Namespace: namespace, Name: both[length:], listed: e.Listed()}
+// NewMemory returns the memory of an object that was not seen before this event.
+func NewMemory(e *Event) *Memory { return memoryOf(e.Body.Identity, e.Listed()) }
+
+// memoryOf returns the memory of an object that was not seen before. listed reports whether
+// it is an item of a list.
+func memoryOf(id object.Identity, listed bool) *Memory {
+	length := min(len(id.UID), math.MaxUint16)
+	return &Memory{names: id.UID[:length] + id.Name, uid: uint16(length), namespace: unique.Make(id.Namespace), listed: listed}
 }
+
+// UID returns the uid of the object.
+func (m *Memory) UID() string { return m.names[:m.uid] }
+
+// Name returns the name of the object.
+func (m *Memory) Name() string { return m.names[m.uid:] }
+
+// Namespace returns the namespace of the object; "" means that it is cluster-scoped.
+func (m *Memory) Namespace() string { return m.namespace.Value() }
 
 // aside runs a call that may block; see [Processor.Aside].
 func (p *Processor) aside(body *object.Body, fn func()) {

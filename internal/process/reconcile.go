@@ -523,6 +523,7 @@ func (r *reconciling) guard(ctx context.Context, planned *children.Inventory) er
 	if after.Deleting {
 		return errors.New("the object is being deleted")
 	}
-	r.body, r.memory.guarded = after, true
+	r.body = after
+	r.memory.facts.first(guarded)
 	return nil
 }

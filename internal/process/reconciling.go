@@ -222,7 +222,8 @@ func (r *reconciling) send(ctx context.Context, asked, notes *patch.Patch, f app
 	if after.ResourceVersion != r.body.ResourceVersion {
 		m.daemons.Load().Outdate()
 		// Change handlers must see the new state when its event arrives.
-		m.version, m.unchecked, m.responded = after.ResourceVersion, true, false
+		m.setActed(versionOf(after.ResourceVersion))
+		m.unchecked, m.responded = true, false
 		if m.busy != nil && m.busy.body != nil {
 			m.busy.body = after.Undecoded()
 		}

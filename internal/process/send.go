@@ -86,6 +86,8 @@ func (p *Processor) sendPart(ctx context.Context, applier apply.Applier, body *o
 			return after, err
 		case part.Refuse == nil:
 			applier.Log.Error("Dropped the change of an event handler, because the API server refused it"+apply.Advice(err, p.Config.Webhooks)+".", "handler", part.Handler, "error", err)
+		case body.Deleting && apply.TooLarge(err): // a deletion does not depend on saving
+			applier.Log.Warn("Dropped the change of a handler, because it is too large for the object, which is being deleted.", "handler", part.Handler, "error", err)
 		default:
 			part.Refuse(fmt.Errorf("the API server refused the change: %w%s", err, apply.Advice(err, p.Config.Webhooks)))
 		}

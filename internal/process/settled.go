@@ -116,7 +116,7 @@ func (p *Processor) logUnchanged(ctx context.Context, m *Memory, b *object.Body)
 
 // settle notes that a state was found settled.
 func (m *Memory) settle(b *object.Body) {
-	m.actOn(b.ResourceVersion)
+	m.actOn(versionOf(b.ResourceVersion))
 	m.unchecked = false
 	m.handled = m.handled || m.listed
 	m.setWitness(nil)

@@ -36,7 +36,7 @@ func TestSettledObjectsNeedNoTurn(t *testing.T) {
 					continue
 				}
 				settled++
-				m := &Memory{version: "1", handled: true}
+				m := &Memory{version: 1, handled: true}
 				c, err := k.prepare(t.Context(), m, body, Occasion{}, &[]execute.Part{}, &cost{})
 				if err != nil || calls != 0 || len(c.parts) > 0 || !c.notes.Empty() || c.due.Set || c.finalizer.Add || c.finalizer.Remove {
 					t.Fatalf("settled, but: %v, %d calls, %+v\n%s", err, calls, c, body.Raw())

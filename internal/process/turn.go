@@ -31,7 +31,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 		defer end()
 	}
 	if p.Trail != nil {
-		defer func(start time.Time) { p.Trail.Turned(m.UID, why.String(), start) }(time.Now())
+		defer func(start time.Time) { p.Trail.Turned(m.UID(), why.String(), start) }(time.Now())
 	}
 	var asked []execute.Part
 	var last *object.Body // the newest state after the change handlers; nil means that they had no turn
@@ -39,7 +39,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 		p.detectForeignWrite(ctx, m, event)
 		defer m.note(event.Mark) // deferred, because the turn compares the event with earlier marks
 		m.noteOrigin(event)
-		if m.version == "" && event.Type == kube.Added {
+		if m.acted() == (version{}) && event.Type == kube.Added {
 			m.wroteIn = p.pauses() // a new object cannot have been handled by another operator in a pause
 		}
 		p.recovering(event.Body, func() { p.index(ctx, m, event) })
@@ -89,7 +89,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 
 // noteOrigin notes whether the first version that is acted on is a list item.
 // Versions that were only indexed do not count.
-func (m *Memory) noteOrigin(e *Event) { m.listed = m.listed || m.version == "" && e.Listed() }
+func (m *Memory) noteOrigin(e *Event) { m.listed = m.listed || m.acted() == version{} && e.Listed() }
 
 // initial reports whether the object is a list item that this process has not handled yet.
 func (m *Memory) initial() bool { return m.listed && !m.handled }
@@ -117,7 +117,7 @@ func (p *Processor) finishObserving(ctx context.Context, m *Memory, why Occasion
 // needsTurn reports whether a state that was acted on before needs work: event
 // handlers requested changes, or daemons may start or stop.
 func (p *Processor) needsTurn(m *Memory, why Occasion, asked *[]execute.Part) bool {
-	current := why.Event != nil && why.Event.Body.ResourceVersion == m.version
+	current := why.Event != nil && versionOf(why.Event.Body.ResourceVersion) == m.acted()
 	return len(*asked) > 0 || current && p.Daemons != nil
 }
 
@@ -135,7 +135,9 @@ func (m *Memory) newest(why Occasion) (state *object.Body, actionable bool) {
 		return event.Body, true
 	case m.rewound(event):
 		// A restore of the cluster removed our state; no other client did.
-		m.version, m.guarded, m.undone = "", false, 0
+		m.setActed(version{})
+		m.facts.drop(guarded)
+		m.undone = 0
 		m.daemons.Load().Outdate()
 		return event.Body, true
 	case due:
@@ -148,11 +150,14 @@ func (m *Memory) newest(why Occasion) (state *object.Body, actionable bool) {
 }
 
 // seen returns the version of the newest known state, whether or not it was acted on.
-func (m *Memory) seen() string {
-	if m.busy != nil && m.busy.body != nil && newer(m.busy.body.ResourceVersion, m.version) {
-		return m.busy.body.ResourceVersion
+func (m *Memory) seen() version {
+	acted := m.acted()
+	if m.busy != nil && m.busy.body != nil {
+		if known := versionOf(m.busy.body.ResourceVersion); known.newer(acted) {
+			return known
+		}
 	}
-	return m.version
+	return acted
 }
 
 // throttled reports whether the backoff after an error has not ended yet.

@@ -60,6 +60,9 @@ func picture(name string) chromedp.Action {
 		if err := chromedp.FullScreenshot(&png, 100).Do(ctx); err != nil {
 			return err
 		}
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
 		return os.WriteFile(filepath.Join(folder, name+".png"), png, 0o600)
 	})
 }

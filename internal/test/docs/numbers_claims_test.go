@@ -9,6 +9,7 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/admission"
+	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/health"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
@@ -111,6 +112,7 @@ func claims(t *testing.T) map[string][]string {
 		"docs/differences.md": {
 			"cut to " + recorded + " characters",
 			"more than " + subs + " sub-handlers",
+			"More than " + count(constant("diff", "maxPlaces")) + " differences",
 			"more than " + levels + " levels, " + values + " values",
 			"or " + object + " MiB",
 			fmt.Sprintf("delays of up to %d ms", duration("internal/apply", "ConflictDelay").Milliseconds()),
@@ -175,6 +177,10 @@ func claims(t *testing.T) map[string][]string {
 			"an estimated " + costlyMemory + " MiB",
 			"delay after an error is " + seconds(s.Execution.DefaultBackoff) + " s",
 		},
+		"docs/resources.md": {
+			"more than " + mib(footprint.MaxMemory) + " MiB as the type",
+			"with more than " + count(constant("internal/footprint", "maxQuantity")) + " characters or an exponent of more than " + count(constant("internal/footprint", "maxExponent")) + " digits",
+		},
 		"docs/trust.md": {
 			"up to " + count(constant("internal/children", "MaxEntries")) + ", and deletes none",
 			"tries again after " + seconds(duration("internal/process", "teardownPolling")) + " seconds",
@@ -182,11 +188,18 @@ func claims(t *testing.T) map[string][]string {
 			"at most " + count(constant("internal/process", "farBurst")) + " times at once",
 		},
 		"SECURITY.md": {
+			kib(constant("internal/connlimit", "baseBytes")) + " KiB at once, then " + kib(constant("internal/connlimit", "bytesPerSec")) + " KiB per second",
+			"allows " + kib(constant("internal/connlimit", "aheadBytes")) + " KiB more",
 			"service account for " + token,
 			"keeps at most " + mib(constant("internal/childwatch", "maxLarge")) + " MiB per namespace",
 			"at most " + mib(jsonvalue.MaxStored) + " MiB uncompressed",
 			levels + " levels and " + values + " values",
 			"size limit of " + object + " MiB",
+			"An object of more than " + mib(footprint.MaxMemory) + " MiB does not fit",
+			"with more than " + count(constant("internal/footprint", "maxQuantity")) + " characters or an exponent of more than " + count(constant("internal/footprint", "maxExponent")) + " digits",
+			"hold at most " + mib(constant("internal/controller", "modestTurns")) + " MiB of such objects",
+			"Objects below about " + kib(constant("internal/controller", "modestTurn")/constant("internal/controller", "copies")) + " KiB do not count",
+			"after " + inWords(t, duration("internal/controller", "costlyPatience")) + " a warning names",
 			"more than " + costlyTime + " s in the framework's own code",
 			"more than " + costlyMemory + " MiB of values",
 			"at most " + mib(constant("internal/controller", "costlyTurns")) + " MiB of memory together",

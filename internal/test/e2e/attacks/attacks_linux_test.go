@@ -25,9 +25,11 @@ var list = []attack{
 	{"a flood of patches", (*scene).patches},
 	{"a flood of objects", (*scene).many},
 	{"a flood of frames", (*scene).frames},
+	{"a flood of frames from 100 addresses", (*scene).updates},
 	{"forged state, and 64 slow reviews", both((*scene).forgedState, func(s *scene) []string { return s.slowReviews(64, time.Duration(size(3, 7))*time.Second) })},
 	{"forged state with a policy, and 1500 connections", both((*scene).refusedState, (*scene).slowHeaders)},
 	{"big reviews", (*scene).bigReviews},
+	{"reviews of updates that change all keys", (*scene).changedReviews},
 	{"headers with many fields", (*scene).manyFields},
 	{"responses that nobody reads", func(s *scene) []string { return s.unread(100) }},
 	{"refusals of headers that nobody reads", func(s *scene) []string { return s.unread(400) }},
@@ -35,6 +37,7 @@ var list = []attack{
 	{"odd objects", (*scene).oddities},
 	{"dense objects with slow handlers", (*scene).denseObjects},
 	{"wide objects with full annotations", (*scene).fullWideObjects},
+	{"objects and reviews that are large as a Go type", (*scene).typedObjects},
 	{"objects that grow while handlers run", (*scene).growingObjects},
 }
 

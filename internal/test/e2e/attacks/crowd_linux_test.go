@@ -15,10 +15,15 @@ import (
 // crowd opens connections to the webhook port from an address of its own, because the
 // limits are per address. do uses each of them until the end.
 func (s *scene) crowd(n int, protocol string, do func(net.Conn)) {
-	dialer := &net.Dialer{Timeout: inTime, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	s.crowdFrom(n, func(int) net.IP { return net.IPv4(127, 0, 0, 2) }, protocol, do)
+}
+
+// crowdFrom opens connections from several addresses.
+func (s *scene) crowdFrom(n int, address func(i int) net.IP, protocol string, do func(net.Conn)) {
 	end := time.Now().Add(time.Duration(size(3, 8)) * time.Second)
 	var running sync.WaitGroup
-	for range n {
+	for i := range n {
+		dialer := &net.Dialer{Timeout: inTime, LocalAddr: &net.TCPAddr{IP: address(i)}}
 		running.Go(func() {
 			for time.Now().Before(end) { // the operator may close connections
 				raw, err := dialer.Dial("tcp", s.webhooks)
@@ -68,6 +73,23 @@ func (s *scene) frames() []string {
 	s.crowd(80, "h2", func(conn net.Conn) {
 		go func() { _, _ = io.Copy(io.Discard, conn) }() // until it is closed
 		_, _ = conn.Write(out.Bytes())                   // the operator may close it
+	})
+	return nil
+}
+
+// updates sends small frames of HTTP/2 from many addresses: each has its own limits.
+func (s *scene) updates() []string {
+	const settings, windowUpdate = 4, 8
+	var out bytes.Buffer
+	out.WriteString("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+	out.Write(frame(settings, 0, 0, nil))
+	for range 200_000 {
+		out.Write(frame(windowUpdate, 0, 0, []byte{0, 0, 0, 1}))
+	}
+	s.crowdFrom(100, func(i int) net.IP { return net.IPv4(127, 0, 1, byte(1+i)) }, "h2", func(conn net.Conn) {
+		go func() { _, _ = io.Copy(io.Discard, conn) }() // until it is closed
+		_, _ = conn.Write(out.Bytes())                   // the operator may close it
+		time.Sleep(100 * time.Millisecond)               // the operator has read some of it
 	})
 	return nil
 }

@@ -115,6 +115,42 @@ func (s *scene) bigReviews() []string {
 	return nil
 }
 
+// changedReviews sends reviews of updates whose objects have no key in common. Their
+// differences take more memory than the objects.
+func (s *scene) changedReviews() []string {
+	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	var bodies []string
+	for _, n := range []int{3_000, 18_000, 60_000, 130_000} {
+		update := strings.Replace(s.review(object(members("b", n))), `"CREATE"`, `"UPDATE"`, 1)
+		bodies = append(bodies, strings.Replace(update, `"object":`, `"oldObject":`+object(members("a", n))+`,"object":`, 1))
+	}
+	end := time.Now().Add(time.Duration(size(4, 12)) * time.Second)
+	var running sync.WaitGroup
+	for i := range 60 {
+		running.Go(func() {
+			for time.Now().Before(end) {
+				resp, err := client.Post("https://"+s.webhooks+"/validate", "application/json", strings.NewReader(bodies[i%len(bodies)]))
+				if err != nil {
+					continue // it may be cut off
+				}
+				_, _ = io.Copy(io.Discard, resp.Body) // it may be cut off
+				resp.Body.Close()
+			}
+		})
+	}
+	running.Wait()
+	return nil
+}
+
+// members returns a JSON object with n members.
+func members(prefix string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"%s%x":0`, prefix, i)
+	}
+	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
+}
+
 // noise sends handshakes of garbage, requests for paths that do not exist, and reviews
 // of garbage.
 func (s *scene) noise() []string {

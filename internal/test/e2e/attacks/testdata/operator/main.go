@@ -8,6 +8,10 @@ import (
 	"strconv"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/cli"
 	"gopf.dev/gopf/webhook"
@@ -30,10 +34,35 @@ func main() {
 		x.OnField("field", "spec.field", change)
 		x.Timer("timer", 5*time.Second, tick)
 	}
+	gopf.For[*Typed](op, group+"plains").On(gopf.Create|gopf.Update, "typed", typedChange)
+	gopf.For[*Typed](op, group+"guardeds").Validate("guard", typedReview)
 	targets := op.Resource(group + "targets")
 	targets.Validate("validate", validate)
 	targets.Mutate("mutate", mutate)
 	cli.Main(op)
+}
+
+// Typed has lists of large structs, as the resources of many operators.
+type Typed struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Jobs []struct {
+			Name     string                  `json:"name"`
+			Template batchv1.JobTemplateSpec `json:"template"`
+		} `json:"jobs,omitempty"`
+		Limits corev1.ResourceList `json:"limits,omitempty"`
+	} `json:"spec"`
+}
+
+func typedChange(_ context.Context, c *gopf.Change[*Typed]) error {
+	c.Log.Info("handled", "jobs", len(c.Object.Spec.Jobs), "before", len(c.Old.Spec.Jobs))
+	return nil
+}
+
+func typedReview(_ context.Context, r *gopf.Review[*Typed]) error {
+	r.Log.Debug("reviewed", "jobs", len(r.Object.Spec.Jobs))
+	return nil
 }
 
 func change(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {

@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/process"
+)
+
+// The Go types of handlers count: lists of empty JSON objects may be small, and large as
+// slices of structs.
+func TestTheCostOfATurnIncludesGoTypes(t *testing.T) {
+	type small struct {
+		Items []struct{ A int } `json:"items"`
+	}
+	type large struct {
+		Items []struct{ Filler [500]int } `json:"items"`
+	}
+	body := func(n int) *object.Body {
+		b, err := object.Parse(fmt.Appendf(nil, `{"metadata":{"name":"a","uid":"u"},"items":[%s{}]}`, strings.Repeat("{},", n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	of := func(types ...reflect.Type) *Controller {
+		var handlers handler.Set
+		for _, t := range types {
+			handlers = append(handlers, &handler.Handler{Type: t})
+		}
+		return &Controller{types: typesOf(handlers)}
+	}
+	untyped, narrow, wide := reflect.Type(nil), reflect.TypeFor[*small](), reflect.TypeFor[*large]()
+	for _, c := range []struct {
+		types       []reflect.Type
+		items       int
+		least, most int
+	}{
+		{[]reflect.Type{untyped}, 1, 0, 0},
+		{[]reflect.Type{wide}, 1, 0, 0},
+		{[]reflect.Type{untyped}, 50, 0, 0},
+		{[]reflect.Type{narrow}, 50, 0, 0},
+		{[]reflect.Type{wide}, 50, 2 * 50 * 4000, 2 * 3 * 51 * 4100},
+		{[]reflect.Type{narrow, wide, untyped, wide}, 50, 2 * 50 * 4000, 2 * 3 * 51 * 4100},
+		{[]reflect.Type{wide, narrow}, 1000, 2 * 1000 * 4000, 2*3*1001*4100 + 4*1000*500},
+	} {
+		controller, object := of(c.types...), body(c.items)
+		for range 2 { // the second time from a cache
+			if got := controller.costOf(object); got < c.least || got > c.most {
+				t.Errorf("%v with %d items: %d bytes, want %d to %d", c.types, c.items, got, c.least, c.most)
+			}
+		}
+	}
+	if n := len(of(wide, narrow, wide, untyped).types); n != 2 {
+		t.Errorf("%d types", n)
+	}
+}
+
+// Daemons hold their objects for long. Those of large objects wait for each other, but not
+// for those of another namespace that has none.
+func TestDaemonsOfLargeObjectsShareMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		held := NewHeldBudget(0)
+		c := &Controller{config: Config{Held: held}, processor: &process.Processor{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+		body := func(namespace string, n int) *object.Body {
+			b, err := object.Parse(fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":%q,"uid":"u"},"items":[%s{}]}`, namespace, strings.Repeat("{},", n)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		spec := &daemon.Spec{Handler: &handler.Handler{ID: "ping"}}
+		stopping := make(chan struct{})
+		large := body("one", 50_000) // about 22 MB
+		first := c.room(t.Context(), stopping, large, spec)
+		second := c.room(t.Context(), stopping, large, spec)
+		got := make(chan func(), 1)
+		go func() { got <- c.room(t.Context(), stopping, large, spec) }()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(got) > 0 {
+			t.Fatal("a third large object has room")
+		}
+		if !strings.Contains(log.String(), "The daemon waits") || !strings.Contains(log.String(), "ping") {
+			t.Errorf("the log does not tell that the daemon waits: %s", &log)
+		}
+		c.room(t.Context(), stopping, body("one", 10), spec)()
+		c.room(t.Context(), stopping, body("two", 50_000), spec)()
+		first()
+		third := <-got
+		third()
+		third = c.room(t.Context(), stopping, large, spec)
+		go func() { c.room(t.Context(), stopping, large, spec)() }()
+		synctest.Wait()
+		close(stopping) // the operator stops, or the object is deleted
+		second()
+		third()
+	})
+}
