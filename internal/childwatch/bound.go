@@ -1,5 +1,7 @@
 package childwatch
 
+import "gopf.dev/gopf/internal/object"
+
 // Every client that may create objects of the kind of a child can give them the label of
 // children. So the memory for their content is limited.
 const (
@@ -19,18 +21,18 @@ func (s *Store) bounded(c *Child) *Child {
 	if size := c.packed.Size(); !c.hollow && size >= largeChild && s.large[c.Namespace]+size > maxLarge {
 		return c.WithoutContent()
 	}
-	s.count(c, 1)
+	s.count(c.packed, 1)
 	return c
 }
 
 // count adds the size of a child to that of its namespace, or subtracts it.
-func (s *Store) count(c *Child, sign int) {
-	size := c.packed.Size()
-	if c.hollow || size < largeChild {
+func (s *Store) count(packed *object.Packed, sign int) {
+	size, namespace := packed.Size(), packed.Namespace()
+	if size < largeChild {
 		return
 	}
-	if s.large[c.Namespace] += sign * size; s.large[c.Namespace] == 0 {
-		delete(s.large, c.Namespace)
+	if s.large[namespace] += sign * size; s.large[namespace] == 0 {
+		delete(s.large, namespace)
 	}
 }
 

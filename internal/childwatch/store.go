@@ -65,7 +65,7 @@ func (c *Child) Body() *object.Body {
 }
 
 // Version returns the resource version.
-func (c *Child) Version() string { return c.packed.ResourceVersion }
+func (c *Child) Version() string { return c.packed.ResourceVersion() }
 
 // OwnerText returns the value of [OwnerAnnotation] for an owner. orphan marks a child that
 // outlives its owner.
@@ -96,10 +96,8 @@ type Store struct {
 	equal func(a, b *Child) bool
 
 	mu      sync.Mutex
-	sending map[children.Key]*held          // children that the operator is writing now
-	known   map[string]*Child               // by uid
-	named   map[children.Key]*Child         // the newest of each name
-	owned   map[string]map[string]*Child    // by the uid of the owner, then by uid
+	sending map[children.Key]*held // children that the operator is writing now
+	all     entries
 	packers map[children.Key]*object.Packer // by kind; the other fields of the key are empty
 	large   map[string]int                  // the bytes of large children, by namespace
 }
@@ -108,7 +106,7 @@ type Store struct {
 func NewStore(manager string, mark func() uint64) *Store {
 	return &Store{
 		Manager: manager, Mark: mark, equal: equal, sending: map[children.Key]*held{},
-		known: map[string]*Child{}, named: map[children.Key]*Child{}, owned: map[string]map[string]*Child{}, packers: map[children.Key]*object.Packer{}, large: map[string]int{},
+		all: newEntries(), packers: map[children.Key]*object.Packer{}, large: map[string]int{},
 	}
 }
 
@@ -126,7 +124,7 @@ func (s *Store) packer(info kind.Info) *object.Packer {
 func (s *Store) Find(k children.Key) *Child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.named[k]
+	return s.all.find(k).child()
 }
 
 // At returns a child in exactly the version of the identity. nil means that it is not
@@ -134,8 +132,8 @@ func (s *Store) Find(k children.Key) *Child {
 func (s *Store) At(id object.Identity) *Child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.known[id.UID]; c != nil && id.ResourceVersion != "" && c.packed.ResourceVersion == id.ResourceVersion {
-		return c
+	if e := s.all.known[id.UID]; e != nil && id.ResourceVersion != "" && e.packed.HasVersion(id.ResourceVersion) {
+		return e.child()
 	}
 	return nil
 }
@@ -145,8 +143,8 @@ func (s *Store) Of(owner string) []*Child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []*Child
-	for _, c := range s.owned[owner] {
-		all = append(all, c)
+	for e := range s.all.of(owner) {
+		all = append(all, e.child())
 	}
 	return all
 }
@@ -181,10 +179,10 @@ func (s *Store) Sent(k children.Key, c *Child) (changed bool) {
 		return true
 	}
 	c.mark = s.Mark()
-	if before := s.known[c.UID]; before == nil || !newer(before, c) {
+	if before := s.all.known[c.UID]; before == nil || !newer(&before.packed, c.packed) {
 		s.put(c)
 	}
-	return during != nil && during.newest != nil && newer(during.newest, c)
+	return during != nil && during.newest != nil && newer(during.newest.packed, c.packed)
 }
 
 // Dropped removes a child that the operator has deleted.
@@ -192,39 +190,36 @@ func (s *Store) Dropped(c *Child) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sending, c.Key)
-	if known := s.known[c.UID]; known != nil && !slow(known) {
+	if known := s.all.known[c.UID]; known != nil && !known.child().Slow() {
 		s.remove(known)
 	}
 }
 
-// slow reports whether a deleted child exists for a while: until its finalizers are
-// removed, or until its containers have stopped.
-func slow(c *Child) bool { return c.Finalized || c.Kind == "Pod" }
-
-// Slow reports whether the child exists for a while after its deletion was requested.
-func (c *Child) Slow() bool { return slow(c) }
+// Slow reports whether the child exists for a while after its deletion was requested: until
+// its finalizers are removed, or until its containers have stopped.
+func (c *Child) Slow() bool { return c.Finalized || c.Kind == "Pod" }
 
 func (s *Store) isNew(uid string) bool { return s.find(uid) == nil }
 
 // find returns a child by its uid. nil means that it is not known.
-func (s *Store) find(uid string) *Child {
+func (s *Store) find(uid string) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known[uid]
+	return s.all.known[uid]
 }
 
 // update stores a child from a watch event. It returns the uids of the owners for which
 // that is a change. Changes of managedFields that keep the stamp are none.
 func (s *Store) update(c *Child, authoritative bool) (owners []string) {
 	before := s.find(c.UID)
-	outdated := func() bool { return before != nil && !authoritative && !newer(c, before) }
+	outdated := func() bool { return before != nil && !authoritative && !newer(c.packed, &before.packed) }
 	if outdated() {
 		return nil
 	}
-	unchanged := before != nil && before.Owner == c.Owner && before.Stamp == c.Stamp && before.Applied == c.Applied && s.equal(before, c)
+	unchanged := before != nil && before.owner == c.Owner && before.stamp == c.Stamp && before.applied == c.Applied && s.equal(before.child(), c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.known[c.UID]; now != before { // a response has replaced it
+	if now := s.all.known[c.UID]; now != before { // a response has replaced it
 		before, unchanged = now, false
 		if outdated() {
 			return nil
@@ -238,8 +233,8 @@ func (s *Store) update(c *Child, authoritative bool) (owners []string) {
 	if unchanged {
 		return nil
 	}
-	if before != nil && before.Owner != c.Owner {
-		owners = append(owners, before.Owner)
+	if before != nil && before.owner != c.Owner {
+		owners = append(owners, before.owner)
 	}
 	return append(owners, c.Owner)
 }
@@ -250,19 +245,19 @@ func (s *Store) update(c *Child, authoritative bool) (owners []string) {
 func (s *Store) gone(id object.Identity, mark uint64) (owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.known[id.UID]
-	if c == nil {
+	e := s.all.known[id.UID]
+	if e == nil {
 		return ""
 	}
-	if _, versioned := id.Version(); versioned && c.packed.Newer(id) || !versioned && c.mark > mark {
+	if _, versioned := id.Version(); versioned && e.packed.Newer(id) || !versioned && e.mark > mark {
 		return ""
 	}
-	s.remove(c)
-	if during := s.sending[c.Key]; during != nil {
-		during.gone = c.UID
+	s.remove(e)
+	if during := s.sending[e.key()]; during != nil {
+		during.gone = id.UID
 		return ""
 	}
-	return c.Owner
+	return e.owner
 }
 
 // Add stores a child that was read outside of a watch. A plan fills its own store with it.
@@ -273,29 +268,15 @@ func (s *Store) Add(c *Child) {
 }
 
 func (s *Store) put(c *Child) {
-	if before := s.known[c.UID]; before != nil {
+	if before := s.all.known[c.UID]; before != nil {
 		s.remove(before)
 	}
-	c = s.bounded(c)
-	s.known[c.UID], s.named[c.Key] = c, c
-	if c.Owner == "" {
-		return
-	}
-	if s.owned[c.Owner] == nil {
-		s.owned[c.Owner] = map[string]*Child{}
-	}
-	s.owned[c.Owner][c.UID] = c
+	s.all.add(s.all.entryOf(s.bounded(c)))
 }
 
-func (s *Store) remove(c *Child) {
-	delete(s.known, c.UID)
-	s.count(c, -1)
-	if s.named[c.Key] == c {
-		delete(s.named, c.Key)
-	}
-	if delete(s.owned[c.Owner], c.UID); len(s.owned[c.Owner]) == 0 {
-		delete(s.owned, c.Owner)
-	}
+func (s *Store) remove(e *entry) {
+	s.count(&e.packed, -1)
+	s.all.remove(e)
 }
 
 // identities returns the known children of a kind in a namespace; "" means all.
@@ -303,9 +284,10 @@ func (s *Store) identities(info kind.Info, namespace string) iter.Seq[object.Ide
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []object.Identity
-	for _, c := range s.known {
-		if c.APIVersion == info.APIVersion() && c.Kind == info.Kind && (namespace == "" || c.Namespace == namespace) {
-			all = append(all, object.Identity{Namespace: c.Namespace, Name: c.Name, UID: c.UID})
+	apiVersion := info.APIVersion()
+	for uid, e := range s.all.known {
+		if k := e.key(); k.APIVersion == apiVersion && k.Kind == info.Kind && (namespace == "" || k.Namespace == namespace) {
+			all = append(all, object.Identity{Namespace: k.Namespace, Name: k.Name, UID: uid})
 		}
 	}
 	return func(yield func(object.Identity) bool) {
@@ -319,11 +301,11 @@ func (s *Store) identities(info kind.Info, namespace string) iter.Seq[object.Ide
 
 // newer reports whether a is a newer version of a child than b. Versions that are no
 // numbers count as newer if they differ.
-func newer(a, b *Child) bool {
-	x, okX := a.packed.Version()
-	y, okY := b.packed.Version()
+func newer(a, b *object.Packed) bool {
+	x, okX := a.Version()
+	y, okY := b.Version()
 	if !okX || !okY {
-		return a.packed.ResourceVersion != b.packed.ResourceVersion
+		return !a.HasVersion(b.ResourceVersion())
 	}
 	return x > y
 }

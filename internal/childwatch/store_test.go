@@ -2,6 +2,7 @@ package childwatch
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -144,7 +145,7 @@ func TestStoreFindsChildrenByNameAndOwner(t *testing.T) {
 	s.update(first, false)
 	moved := state{version: 6, owner: ownerB}.child(t, s)
 	s.update(moved, false)
-	if s.Find(first.Key) != moved || len(s.Of(ownerA)) != 0 || !slices.Equal(s.Of(ownerB), []*Child{moved}) {
+	if !reflect.DeepEqual(s.Find(first.Key), moved) || len(s.Of(ownerA)) != 0 || !reflect.DeepEqual(s.Of(ownerB), []*Child{moved}) {
 		t.Error("the child did not move to its new owner")
 	}
 	again := state{uid: "u2", version: 7, owner: ownerB}.child(t, s)
@@ -152,7 +153,7 @@ func TestStoreFindsChildrenByNameAndOwner(t *testing.T) {
 	if got := s.gone(object.Identity{UID: "u1", ResourceVersion: "8"}, 0); got != ownerB {
 		t.Errorf("the deletion of the former object wakes %q, want its owner", got)
 	}
-	if s.Find(again.Key) != again || !slices.Equal(s.Of(ownerB), []*Child{again}) {
+	if !reflect.DeepEqual(s.Find(again.Key), again) || !reflect.DeepEqual(s.Of(ownerB), []*Child{again}) {
 		t.Error("the deletion of the former object removed the new one")
 	}
 	for namespace, want := range map[string]int{"": 1, "ns": 1, "other": 0} {
@@ -258,7 +259,8 @@ func TestDeletedChildrenStayWhileTheirDeletionTakesTime(t *testing.T) {
 	} {
 		s := store()
 		c := test.child
-		c.UID, c.Owner, c.packed = "u1", ownerA, &object.Packed{}
+		c.UID, c.Owner = "u1", ownerA
+		c.packed = new(object.Packer).Pack(&object.Body{Identity: object.Identity{UID: "u1"}})
 		s.put(&c)
 		s.Sending(c.Key)
 		s.Dropped(&c)

@@ -44,7 +44,7 @@ func (o *Object) see(body *object.Body, now time.Time, then *actions) {
 		o.body = nil
 		return
 	}
-	if o.responded == "" || o.body == nil || o.responded != o.body.ResourceVersion || !o.body.Newer(body.Identity) {
+	if o.responded == "" || o.body == nil || !o.body.HasVersion(o.responded) || !o.body.Newer(body.Identity) {
 		o.body = o.set.packer.Pack(body) // unless the response to our own write is newer
 	}
 	for _, t := range o.tasks {
@@ -83,9 +83,9 @@ func (o *Object) write(ctx context.Context, body *object.Body, p *patch.Patch, f
 	defer o.mu.Unlock()
 	switch {
 	case o.body == nil:
-	case after.ResourceVersion == o.body.ResourceVersion:
+	case o.body.HasVersion(after.ResourceVersion):
 		o.responded = after.ResourceVersion
-	case after.Newer(o.body.Identity):
+	case o.body.Older(after.Identity):
 		o.body, o.responded = o.set.packer.Pack(after), after.ResourceVersion
 	default: // the stream was faster
 		o.responded = ""

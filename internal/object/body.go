@@ -59,6 +59,19 @@ func (i Identity) Version() (v uint64, ok bool) {
 	return v, err == nil
 }
 
+// Decimal returns the number of a resource version as API servers write it: the number alone
+// tells how it was written. ok is false for all other texts, and for 0.
+func Decimal(version string) (n uint64, ok bool) {
+	if version == "" || version[0] < '1' || version[0] > '9' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	return n, true
+}
+
 // Newer reports whether i is a newer version than another one of the same object. It
 // returns false if a version is not a number.
 func (i Identity) Newer(than Identity) bool {

@@ -1,5 +1,7 @@
 package object
 
+import "sync/atomic"
+
 // Packer compresses bodies of one resource that are kept for long. Objects of a resource
 // resemble each other: bodies that were packed before are dictionaries for all others, which
 // reduces them to their differences. The first packed body is one of them. Others follow if
@@ -7,19 +9,7 @@ package object
 // concurrent use. The zero value is ready for use.
 type Packer struct {
 	known dictionaries
-}
-
-// Packed is a body in compressed form.
-type Packed struct {
-	Identity
-
-	dictionary *dictionary
-	data       []byte
-	size       int // of the JSON
-	memory     int
-	parts      parts
-	form       form
-	stale      bool
+	typed atomic.Pointer[typeName] // of the last body
 }
 
 // form is the form of packed data.
@@ -56,7 +46,9 @@ func (p *Packer) PackQuickly(b *Body) *Packed { return p.pack(b, enoughQuickly) 
 
 // pack compresses a body. limit is the part of its size that is good enough for S2.
 func (p *Packer) pack(b *Body, limit float64) *Packed {
-	packed := &Packed{Identity: b.Identity, data: b.raw, size: len(b.raw), memory: b.Memory(), parts: b.parts, stale: b.stale}
+	packed := p.identify(b.Identity)
+	packed.data, packed.size, packed.memory, packed.stale = b.raw, uint32(len(b.raw)), b.Memory(), b.stale
+	packed.parts = [2]narrow{narrowed(b.parts.metadata), narrowed(b.parts.status)}
 	if len(b.raw) < smallestPacked {
 		return packed
 	}
@@ -68,24 +60,3 @@ func (p *Packer) pack(b *Body, limit float64) *Packed {
 	}
 	return packed
 }
-
-// Body returns the body.
-func (k *Packed) Body() *Body {
-	b := (&Body{Identity: k.Identity, raw: k.data, parts: k.parts, stale: k.stale}).taking(k.memory)
-	switch k.form {
-	case similar:
-		b.raw = k.dictionary.decode(k.data, k.size)
-	case deflated:
-		b.raw = k.dictionary.inflate(k.data, k.size)
-	}
-	return b
-}
-
-// Stale reports whether the body is older than its resource version: see [Body.At].
-func (k *Packed) Stale() bool { return k.stale }
-
-// Hollow returns only the identity of the body. Its content must not be used.
-func (k *Packed) Hollow() *Packed { return &Packed{Identity: k.Identity, stale: k.stale} }
-
-// Size returns the bytes that the packed JSON takes.
-func (k *Packed) Size() int { return len(k.data) }

@@ -100,7 +100,7 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	switch {
 	case last != nil && !last.Stale():
 		o.newest = last
-	case why.Event != nil && (o.body == nil || why.Event.Body.Newer(o.body.Identity)):
+	case why.Event != nil && (o.body == nil || o.body.Older(why.Event.Body.Identity)):
 		o.newest = why.Event.Body
 	case o.body != nil:
 		o.newest = o.body.Body()
@@ -110,7 +110,7 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	found := p.pauseOf(o.newest)
 	p.notePause(m, o.newest, found)
 	p.showPause(ctx, m, found)
-	if o.body != nil && (o.body.Identity != o.newest.Identity || o.body.Stale()) {
+	if o.body != nil && (!o.body.Is(o.newest.Identity) || o.body.Stale()) {
 		p.keepEssence(o, o.body.Body())
 	}
 	elsewhere := p.HandedOver != nil && p.HandedOver(o.newest)
@@ -127,7 +127,7 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 
 // pack compresses the newest state for the time until the next turn.
 func (o *owner) pack(packer *object.Packer) {
-	if o.body == nil || o.body.Identity != o.newest.Identity || o.body.Stale() != o.newest.Stale() {
+	if o.body == nil || !o.body.Is(o.newest.Identity) || o.body.Stale() != o.newest.Stale() {
 		o.body = packer.PackQuickly(o.newest)
 	}
 	o.newest = nil

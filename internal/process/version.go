@@ -1,6 +1,6 @@
 package process
 
-import "strconv"
+import "gopf.dev/gopf/internal/object"
 
 // version is a resource version. API servers use decimal numbers, which are kept as such:
 // comparing them is cheap, and each object has one in its [Memory]. The zero value means
@@ -12,11 +12,10 @@ type version struct {
 
 // versionOf returns the resource version with the text.
 func versionOf(text string) version {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 || text[0] < '1' || text[0] > '9' {
-		return version{text: text}
+	if n, ok := object.Decimal(text); ok {
+		return version{number: n}
 	}
-	return version{number: n}
+	return version{text: text}
 }
 
 // ordered reports whether the order of both versions is known: they are numbers.
