@@ -60,7 +60,7 @@ func verdictOf(outcome execute.Outcome, waiting, failed, problem string) verdict
 func (r *reconciling) worst() verdict {
 	worst := r.state.verdict
 	for _, h := range r.Reconcile.Handlers {
-		c := r.memory.owner().calls[h.ID]
+		c := r.memory.owner().call(h.ID)
 		if c == nil || c.verdict.reason == "" {
 			continue
 		}
@@ -123,7 +123,7 @@ func (v *view) explainTeardown(ctx context.Context, c *change) {
 			continue
 		}
 		part := execute.Part{Handler: h.ID}
-		why := verdict{reason: "Deleting", message: v.memory.owner().blocking + " is being deleted"}
+		why := verdict{reason: "Deleting", message: v.memory.owner().teardown.blocking + " is being deleted"}
 		v.setConditions(ctx, why, v.body, &part.Patch)
 		if !part.Patch.Empty() {
 			c.parts = append(c.parts, part)

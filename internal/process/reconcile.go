@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -57,18 +58,32 @@ const backoffJitter = 0.1
 type owner struct {
 	body     *object.Packed // the newest known state after the last turn
 	newest   *object.Body   // the newest known state during a turn
-	calls    map[string]*reconciled
+	calls    []*reconciled  // of the handlers so far; there are few, and a map takes much memory
 	fights   reconcile.Fights
+	teardown *teardown // nil means that the deletion of the children has not begun
+	gone     bool      // the object is being deleted, and its children are gone, or are kept
+	judged   bool      // the condition Paused was compared with the pause since the process started
+	paused   bool      // the object has the condition Paused, or may have it
+}
+
+// teardown is the state of the deletion of all children of one object.
+type teardown struct {
 	blocking string       // the child that the deletion waits for
-	failures int          // of the deletion of the children, in a row
+	failures int          // in a row
 	failed   children.Key // the child at which the deletion failed last, if it is known
-	gone     bool         // the object is being deleted, and its children are gone, or are kept
-	judged   bool         // the condition Paused was compared with the pause since the process started
-	paused   bool         // the object has the condition Paused, or may have it
+}
+
+// call returns the state of a handler. nil means that it has none yet.
+func (o *owner) call(id string) *reconciled {
+	if i := slices.IndexFunc(o.calls, func(c *reconciled) bool { return c.id == id }); i >= 0 {
+		return o.calls[i]
+	}
+	return nil
 }
 
 // reconciled is the state of one reconcile handler of one object.
 type reconciled struct {
+	id      string    // of the handler
 	called  bool      // by this process
 	essence string    // identifies the essence of the last call; "" means that it is the one of owner.body
 	dirty   bool      // a child has changed since the last call
@@ -77,11 +92,19 @@ type reconciled struct {
 	retries int
 	started time.Time // of the first attempt
 	verdict verdict
-	saved   string // the inventory as it was saved last
-	checked string // the version of the object that was compared with it
+	saved   fingerprint // of the inventory as it was saved last
+	checked string      // the version of the object that was compared with it
 
 	far   time.Duration // the time that the calls for children in other namespaces use up
 	farAt time.Time     // when far was computed
+}
+
+// fingerprint identifies a text that is compared, but not needed.
+type fingerprint [16]byte
+
+func fingerprintOf(text string) fingerprint {
+	sum := sha256.Sum256([]byte(text))
+	return fingerprint(sum[:16])
 }
 
 // reconcile calls the reconcile handlers that are due, after the change handlers of the
@@ -94,7 +117,7 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 		if last == nil && why.Event == nil {
 			return
 		}
-		m.own(&owner{calls: map[string]*reconciled{}})
+		m.own(&owner{})
 	}
 	o := m.owner()
 	switch {
@@ -159,10 +182,10 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 	essence := func() string { return p.essenceID(m, first) }
 	defer func() { p.keepEssence(m.owner(), first) }()
 	for _, h := range p.Reconcile.Handlers {
-		state := m.owner().calls[h.ID]
+		state := m.owner().call(h.ID)
 		if state == nil {
-			state = &reconciled{}
-			m.owner().calls[h.ID] = state
+			state = &reconciled{id: h.ID}
+			m.owner().calls = append(m.owner().calls, state)
 		}
 		switch {
 		case wake.concerns(h):
@@ -266,7 +289,7 @@ func (p *Processor) checkInventory(ctx context.Context, m *Memory, h *handler.Ha
 	if _, malformed := errors.AsType[*storage.MalformedError](err); err != nil && !malformed {
 		return // the next call loads it anyway
 	}
-	if text, _ := inventoryOf(records[inventoryID(h.ID)], body.UID); text == state.saved {
+	if text, _ := inventoryOf(records[inventoryID(h.ID)], body.UID); fingerprintOf(text) == state.saved {
 		return
 	}
 	now := time.Now()
@@ -341,7 +364,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 		p.retryReconcile(ctx, state, body, err)
 		return nil
 	}
-	state.saved, state.checked = r.stored, after.ResourceVersion
+	state.saved, state.checked = fingerprintOf(r.stored), after.ResourceVersion
 	if after.ResourceVersion == body.ResourceVersion && r.releases(after) {
 		// No event of an own write will show that the finalizer is no longer needed.
 		p.schedule(ctx, m, after, handler.Some(time.Duration(0)), nil)

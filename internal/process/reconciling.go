@@ -247,7 +247,7 @@ func (v *view) expectTeardown(ctx context.Context) error {
 		// The client that deleted the object wants to keep the children. The garbage collector
 		// removes this finalizer later; the children must stay nonetheless.
 		if o == nil {
-			o = &owner{calls: map[string]*reconciled{}, body: v.Reconcile.packer.PackQuickly(v.body)}
+			o = &owner{body: v.Reconcile.packer.PackQuickly(v.body)}
 			v.memory.own(o)
 		}
 		o.gone = true
@@ -272,10 +272,10 @@ const (
 // grows with each failure: a forged inventory can have entries that fail forever. o may be
 // nil.
 func teardownPause(o *owner) time.Duration {
-	if o == nil {
+	if o == nil || o.teardown == nil {
 		return teardownPolling
 	}
-	return teardownPolling << min(o.failures, teardownDoublings)
+	return teardownPolling << min(o.teardown.failures, teardownDoublings)
 }
 
 // ownedEntries returns the inventories of the reconcile handlers that match the object, and
@@ -300,36 +300,40 @@ func (v *view) ownedEntries(ctx context.Context) (all []children.Entry, err erro
 func (v *view) teardown(ctx context.Context, c *change) {
 	m := v.memory
 	if m.owner() == nil {
-		m.own(&owner{calls: map[string]*reconciled{}, body: v.Reconcile.packer.PackQuickly(v.body)})
+		m.own(&owner{body: v.Reconcile.packer.PackQuickly(v.body)})
 	}
 	if slices.ContainsFunc(v.Reconcile.Handlers, func(h *handler.Handler) bool { return !v.Reconcile.Listed(h) }) {
 		return // the end of the list starts another turn
 	}
+	o := m.owner()
+	if o.teardown == nil {
+		o.teardown = &teardown{}
+	}
+	state := o.teardown
 	entries, err := v.ownedEntries(ctx)
 	if err == nil {
-		o := m.owner()
-		if i := slices.IndexFunc(entries, func(e children.Entry) bool { return e.Key == o.failed }); i > 0 {
+		if i := slices.IndexFunc(entries, func(e children.Entry) bool { return e.Key == state.failed }); i > 0 {
 			entries[0], entries[i] = entries[i], entries[0] // if it still fails, there are no other requests
 		}
 		done, blocking, failure := v.Reconcile.Runner.Teardown(ctx, reconcile.Owner{Info: v.Resource, Identity: v.body.Identity}, entries)
-		if o.failed = (children.Key{}); failure != nil && blocking != nil {
-			o.failed, blocking = blocking.Key, nil
+		if state.failed = (children.Key{}); failure != nil && blocking != nil {
+			state.failed, blocking = blocking.Key, nil
 		}
 		if err = failure; done {
 			o.gone, c.acted = true, true
 			c.due = handler.Some(time.Duration(0))
 			return
 		}
-		if blocking != nil && m.owner().blocking != blocking.Key.String() {
-			m.owner().blocking = blocking.Key.String()
-			v.log.Info("The deletion waits for a child.", "child", m.owner().blocking)
+		if blocking != nil && state.blocking != blocking.Key.String() {
+			state.blocking = blocking.Key.String()
+			v.log.Info("The deletion waits for a child.", "child", state.blocking)
 			v.explainTeardown(ctx, c)
 		}
 	}
 	if err != nil {
-		m.owner().failures++
+		state.failures++
 		v.log.Error("Failed to delete the children of the object; retrying.", "error", err)
 		return
 	}
-	m.owner().failures = 0
+	state.failures = 0
 }
