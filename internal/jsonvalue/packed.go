@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"io"
 	"strings"
@@ -54,6 +55,7 @@ func Memory(text []byte) int {
 // PackedMemory estimates the memory of all packed texts inside of JSON, after they are
 // unpacked and decoded. It keeps none of them in memory, but may take tens of milliseconds.
 func PackedMemory(raw []byte) (memory int) {
+	raw = unescaped(raw)
 	left := maxMeasured
 	for {
 		at := bytes.Index(raw, []byte(packedStart))
@@ -74,6 +76,35 @@ func PackedMemory(raw []byte) (memory int) {
 		}
 		raw = raw[end:]
 	}
+}
+
+// unescaped returns the text in which ASCII characters are no longer escaped. It takes any
+// number of backslashes for one: there is JSON inside of strings of JSON.
+func unescaped(raw []byte) []byte {
+	if !bytes.Contains(raw, []byte(`\u00`)) && !bytes.Contains(raw, []byte(`\/`)) {
+		return raw
+	}
+	plain := make([]byte, 0, len(raw))
+	for {
+		at := bytes.IndexByte(raw, '\\')
+		if at < 0 {
+			return append(plain, raw...)
+		}
+		plain, raw = append(plain, raw[:at]...), bytes.TrimLeft(raw[at:], `\`)
+		var char [1]byte
+		switch {
+		case bytes.HasPrefix(raw, []byte("u00")) && len(raw) >= 5 && decodesHex(char[:], raw[3:5]):
+			plain, raw = append(plain, char[0]), raw[5:]
+		case bytes.HasPrefix(raw, []byte("/")):
+		default:
+			plain = append(plain, '\\')
+		}
+	}
+}
+
+func decodesHex(into, text []byte) bool {
+	_, err := hex.Decode(into, text)
+	return err == nil
 }
 
 func isBase64(r rune) bool {

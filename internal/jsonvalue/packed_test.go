@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -44,6 +45,14 @@ func TestTextsThatCannotBeFoundAreNotUnpacked(t *testing.T) {
 func TestTheMemoryOfPackedTextsIsThatOfTheirContent(t *testing.T) {
 	dense := "[" + strings.Repeat(`{"a":0},`, 10_000) + "0]"
 	packed := pack(t, dense)
+	var escapes strings.Builder
+	for _, c := range packed {
+		if c == '/' {
+			escapes.WriteString(`\/`)
+		} else {
+			fmt.Fprintf(&escapes, `\\u%04x`, c)
+		}
+	}
 	for _, test := range []struct {
 		name, raw string
 		want      int
@@ -52,6 +61,10 @@ func TestTheMemoryOfPackedTextsIsThatOfTheirContent(t *testing.T) {
 		{"no gzip", `{"annotations":{"a":"H4sI"}}`, 0},
 		{"one", `{"annotations":{"a":"` + packed + `"}}`, Memory([]byte(dense))},
 		{"one in a record", `{"annotations":{"a":"{\"message\":\"gz:` + packed + `\"}"}}`, Memory([]byte(dense))},
+		{"escaped at the start", `{"annotations":{"a":"{\"message\":\"gz:\\u00484sI` + packed[4:] + `\"}"}}`, Memory([]byte(dense))},
+		{"escaped in the middle", `{"a":"` + packed[:20] + fmt.Sprintf(`\u00%02X`, packed[20]) + packed[21:] + `\n"}`, Memory([]byte(dense))},
+		{"escaped throughout", `{"a":"` + escapes.String() + `"}`, Memory([]byte(dense))},
+		{"other escapes", `{"a":"\\\"\u00zz\u0`, 0},
 		{"two", `["` + packed + `","` + packed + `"]`, 2 * Memory([]byte(dense))},
 		{"at the end", packed, Memory([]byte(dense))},
 	} {
