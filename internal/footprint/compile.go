@@ -27,9 +27,8 @@ func (c compiler) compile(t reflect.Type) *Type {
 		of.shape = quantity
 		return of
 	}
-	if t.Kind() != reflect.Pointer && (reflect.PointerTo(t).Implements(jsonUnmarshaler) || reflect.PointerTo(t).Implements(textUnmarshaler)) {
-		of.shape = custom
-		return of
+	if t.Kind() != reflect.Pointer {
+		of.custom = reflect.PointerTo(t).Implements(jsonUnmarshaler) || reflect.PointerTo(t).Implements(textUnmarshaler)
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -117,9 +116,14 @@ func one(t *Type, links int) int {
 	if links == 0 {
 		return 0
 	}
+	if t.custom {
+		plain := *t
+		plain.custom = false
+		return max(dense, one(&plain, links))
+	}
 	switch t.shape {
 	case dynamic:
-		return 400 // see jsonvalue.Memory
+		return dense
 	case pointer:
 		return t.elem.size + one(t.elem, links-1)
 	case list:

@@ -17,6 +17,7 @@ type Type struct {
 	size   int              // of a value, without the values that it refers to
 	elem   *Type            // of pointers, slices, arrays and maps
 	fields map[string]*Type // of structs, by their JSON names
+	custom bool             // it decodes itself
 	costly bool             // it has quantities, which may take long to decode
 	worst  int              // the largest memory that one JSON value can add somewhere in the type
 }
@@ -30,7 +31,6 @@ const (
 	list                   // refers to any number of elements
 	mapping                // likewise, with names
 	dynamic                // is decoded into maps and lists
-	custom                 // decodes itself
 	quantity               // a resource.Quantity, which decodes itself
 )
 
@@ -43,6 +43,8 @@ const (
 	entry = 64
 	// packing is the memory of a value that decodes itself, per byte of its JSON.
 	packing = 8
+	// dense is the memory of an object in maps and lists: see [jsonvalue.Memory].
+	dense = 400
 )
 
 // types has the result of [Of] for each type. It is shared, as the cache of encoding/json is:
@@ -86,20 +88,42 @@ func (t *Type) mayExceed(json []byte, limit int) bool {
 	return values*t.worst+packing*len(json) > limit
 }
 
+// reader reads the source.
+type reader struct {
+	*jsonvalue.Reader
+	source []byte
+}
+
 func (t *Type) measure(json []byte) (memory int, err error) {
-	r := jsonvalue.Read(json)
+	r := &reader{jsonvalue.Read(json), json}
 	defer r.Close()
 	memory, err = t.read(r)
 	return t.size + memory, err
 }
 
-// read returns the memory that the next value adds to a value of the type.
-func (t *Type) read(r *jsonvalue.Reader) (memory int, err error) {
+// read returns the memory that the next value adds to a value of the type. A type that
+// decodes itself may do so as if it did not, after it has set defaults, or into maps and
+// lists: the largest counts.
+func (t *Type) read(r *reader) (memory int, err error) {
+	if !t.custom {
+		return t.plain(r)
+	}
+	from := r.InputOffset()
+	memory, err = t.plain(r)
+	if err != nil {
+		return 0, err
+	}
+	value := r.source[from:r.InputOffset()]
+	return max(memory, packing*len(value), jsonvalue.Memory(value)), nil
+}
+
+// plain is read for a type that does not decode itself.
+func (t *Type) plain(r *reader) (memory int, err error) {
 	switch kind := r.PeekKind(); {
 	case t.shape == pointer && kind != 'n':
 		memory, err = t.elem.read(r)
 		return t.elem.size + memory, err
-	case t.shape == dynamic || t.shape == custom || t.shape == quantity || kind != '{' && kind != '[':
+	case t.shape == dynamic || t.shape == quantity || kind != '{' && kind != '[':
 		value, err := r.ReadValue()
 		if err != nil {
 			return 0, err
@@ -125,8 +149,6 @@ func (t *Type) whole(value []byte) (memory int, err error) {
 		return jsonvalue.Memory(value), nil
 	case t.shape == quantity:
 		return packing * len(value), checkQuantity(value)
-	case t.shape == custom:
-		return packing * len(value), nil
 	case value[0] == '"' && (t.shape == scalar || t.shape == list):
 		return len(value), nil
 	}
@@ -134,7 +156,7 @@ func (t *Type) whole(value []byte) (memory int, err error) {
 }
 
 // member returns the memory that a member of a JSON object adds.
-func (t *Type) member(r *jsonvalue.Reader, name []byte) (memory int, err error) {
+func (t *Type) member(r *reader, name []byte) (memory int, err error) {
 	if t.shape == mapping {
 		of := 2*t.elem.size + entry + 2*len(name)
 		memory, err = t.elem.read(r)
@@ -148,7 +170,7 @@ func (t *Type) member(r *jsonvalue.Reader, name []byte) (memory int, err error) 
 }
 
 // elements returns the memory that the elements of a list add.
-func (t *Type) elements(r *jsonvalue.Reader) (memory int, err error) {
+func (t *Type) elements(r *reader) (memory int, err error) {
 	if _, err := r.ReadToken(); err != nil {
 		return 0, err
 	}

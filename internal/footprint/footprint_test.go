@@ -1,6 +1,7 @@
 package footprint
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -98,6 +99,45 @@ func TestEstimatesAreNearTheAllocatedMemory(t *testing.T) {
 		if got < used*2/3 || got > 5*used {
 			t.Errorf("%.60s: estimated %d, allocated %d bytes", text, got, used)
 		}
+	}
+}
+
+// defaulting sets defaults, as many types do.
+type defaulting struct {
+	Port int                       `json:"port"`
+	Jobs []batchv1.JobTemplateSpec `json:"jobs"`
+	More []defaulting              `json:"more"`
+	Any  []dynamically             `json:"any"`
+}
+
+func (d *defaulting) UnmarshalJSON(text []byte) error {
+	type plain defaulting
+	with := plain{Port: 80}
+	err := json.Unmarshal(text, &with)
+	*d = defaulting(with)
+	return err
+}
+
+// dynamically is decoded into maps.
+type dynamically struct{ fields map[string]any }
+
+func (d *dynamically) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &d.fields) }
+
+func TestTypesThatDecodeThemselvesAreEstimated(t *testing.T) {
+	const n = 3000
+	for _, text := range []string{
+		`{"jobs":` + listOf(`{}`, n) + `}`,
+		`{"more":` + listOf(`{"jobs":[{},{}]}`, n) + `}`,
+		`{"any":` + listOf(`{"a":{}}`, n) + `}`,
+		strings.Repeat(`{"more":[`, 50) + `{"jobs":` + listOf(`{}`, n) + `}` + strings.Repeat("]}", 50),
+	} {
+		got, used := Of(reflect.TypeFor[*defaulting]()).Memory([]byte(text), 1), allocated(t, reflect.TypeFor[defaulting](), text)
+		if got < used*2/3 {
+			t.Errorf("%.60s: estimated %d, allocated %d bytes", text, got, used)
+		}
+	}
+	if err := Of(reflect.TypeFor[*defaulting]()).Check([]byte(`{"jobs":` + listOf(`{}`, 60_000) + `}`)); err == nil {
+		t.Error("180 KB that take 400 MB are decoded")
 	}
 }
 
