@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"testing"
-	"time"
 
 	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/test/scaling"
 )
 
 // nested returns nested objects, each with one more value next to the inner object.
@@ -20,23 +20,21 @@ func nested(depth, beside, bottom int) map[string]any {
 
 func TestTimeIsLinearInTheDepth(t *testing.T) {
 	t.Parallel()
-	const depth = 10_000
-	for name, run := range map[string]func() int{
-		"equal":   func() int { return len(diff.Of(nested(depth, 1, 1), nested(depth, 1, 1))) },
-		"bottom":  func() int { return len(diff.Of(nested(depth, 1, 1), nested(depth, 1, 2))) },
-		"left":    func() int { return len(diff.Left(nested(depth, 1, 1), nested(depth, 1, 2))) },
-		"at":      func() int { return len(diff.Of(nil, nested(depth, 1, 1)).At("a", "a")) },
-		"all":     func() int { return len(diff.Of(nested(depth, 1, 1), nested(depth, 2, 1))) },
-		"unequal": func() int { return len(diff.Of(nested(depth, 1, 1), nested(depth-1, 2, 1))) },
+	for name, run := range map[string]func(depth int) int{
+		"equal":   func(depth int) int { return len(diff.Of(nested(depth, 1, 1), nested(depth, 1, 1))) },
+		"bottom":  func(depth int) int { return len(diff.Of(nested(depth, 1, 1), nested(depth, 1, 2))) },
+		"left":    func(depth int) int { return len(diff.Left(nested(depth, 1, 1), nested(depth, 1, 2))) },
+		"at":      func(depth int) int { return len(diff.Of(nil, nested(depth, 1, 1)).At("a", "a")) },
+		"all":     func(depth int) int { return len(diff.Of(nested(depth, 1, 1), nested(depth, 2, 1))) },
+		"unequal": func(depth int) int { return len(diff.Of(nested(depth, 1, 1), nested(depth-1, 2, 1))) },
 	} {
-		began := time.Now()
-		found := run()
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("%s: %v for %d items", name, took, found)
-		}
-		if (found == 0) != (name == "equal") {
-			t.Errorf("%s: %d items", name, found)
-		}
+		t.Run(name, func(t *testing.T) {
+			scaling.Check(t, 625, func(depth int) {
+				if found := run(depth); (found == 0) != (name == "equal") {
+					t.Errorf("%d items", found)
+				}
+			})
+		})
 	}
 }
 

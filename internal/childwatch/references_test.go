@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/internal/test/scaling"
 	"gopf.dev/gopf/kind"
 )
 
@@ -74,14 +74,12 @@ func TestTheTimeForReferencesIsProportionalToTheirNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// took returns the time to remember and to forget a number of names.
-	took := func(names int) time.Duration {
+	scaling.Check(t, 2_000, func(n int) {
 		refs := NewReferences(func(string, string) {})
-		many := make([]Reference, names)
+		many := make([]Reference, n)
 		for i := range many {
 			many[i] = Reference{Of: of, Namespace: "a", Name: fmt.Sprint("secret-", i)}
 		}
-		began := time.Now()
 		for range 3 {
 			refs.Set("x", "one", many)
 		}
@@ -89,16 +87,5 @@ func TestTheTimeForReferencesIsProportionalToTheirNumber(t *testing.T) {
 		if len(refs.named)+len(refs.owners) > 0 {
 			t.Errorf("%d names and %d owners are left", len(refs.named), len(refs.owners))
 		}
-		return time.Since(began)
-	}
-	// Other programs can disturb each attempt, but not make quadratic time look proportional.
-	const times = 16
-	var few, many time.Duration
-	for range 10 {
-		few, many = took(2_000), took(2_000*times)
-		if many < 4*times*few {
-			return
-		}
-	}
-	t.Errorf("%d times as many names take %d times as long: %v and %v", times, many/few, few, many)
+	})
 }
