@@ -250,6 +250,9 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}
 	req, err := v.request(in.Request, reviewed, r)
 	if err != nil {
+		if in.Request.releases() {
+			return v.reply(ctx, letter, in.answer(verdict{}))
+		}
 		if _, refused := errors.AsType[*httpError](err); refused && in.Request.proposes() {
 			return v.refuseObject(ctx, letter, hint, in, err)
 		}

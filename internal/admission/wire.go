@@ -149,20 +149,8 @@ func decodeHead(head []byte) *incoming {
 // proposes reports whether the request proposes an object to store, and the handlers
 // decide about it. Without a decision, the request is denied, even if failures of the
 // webhook are ignored: otherwise clients could evade the handlers by objects that cannot
-// be read. Objects that are being deleted are left to the failure policy.
-func (r *request) proposes() bool {
-	if r.Operation != "CREATE" && r.Operation != "UPDATE" {
-		return false
-	}
-	if absent(r.OldObject) {
-		return true
-	}
-	old, err := object.Parse(r.OldObject)
-	if unreadable, ok := errors.AsType[*object.UnreadableError](err); ok {
-		return !unreadable.Deleting
-	}
-	return !old.Deleting
-}
+// be read.
+func (r *request) proposes() bool { return r.Operation == "CREATE" || r.Operation == "UPDATE" }
 
 // review returns the request as handlers see it. Objects have their managedFields only
 // if managed is true.
