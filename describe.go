@@ -168,11 +168,12 @@ func (op *Operator) describeState() (describe.State, error) {
 			continue
 		}
 		if traces, ok := tracer.Traces(); ok {
-			d.Prefixes = append(d.Prefixes, traces.Prefixes...)
+			d.Prefixes, d.Keys = append(d.Prefixes, traces.Prefixes...), append(d.Keys, traces.Keys...)
 		}
 	}
 	slices.Sort(d.Prefixes)
-	d.Prefixes = slices.Compact(d.Prefixes)
+	slices.Sort(d.Keys)
+	d.Prefixes, d.Keys = slices.Compact(d.Prefixes), slices.Compact(d.Keys)
 	return d, nil
 }
 

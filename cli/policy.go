@@ -12,7 +12,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// policyCommand prints the policy that reserves the operator's annotations. It does not
+// policyCommand prints the policy that reserves the operator's state on objects. It does not
 // connect to the cluster.
 func policyCommand(op *gopf.Operator, program string) *cobra.Command {
 	var (
@@ -23,8 +23,9 @@ func policyCommand(op *gopf.Operator, program string) *cobra.Command {
 		Use:   "policy",
 		Short: "Print a policy that protects the operator's state on objects",
 		Long: `Print a ValidatingAdmissionPolicy and its binding as YAML. They allow changes of the
-operator's annotations on objects only to the operator itself, and to accounts with
-the RBAC verb 'operate' on the resource. Kubernetes 1.30 or newer enforces them.
+operator's annotations and keys of the status on objects only to the operator itself,
+and to accounts with the RBAC verb 'operate' on the resource. Kubernetes 1.30 or newer
+enforces them.
 
 ` + aboutVariables("policy"),
 		Example: strings.ReplaceAll(`  PROGRAM policy --account system:serviceaccount:databases:operator \
@@ -38,11 +39,11 @@ the RBAC verb 'operate' on the resource. Kubernetes 1.30 or newer enforces them.
 			if len(resources) == 0 {
 				return misuse("--resource is missing; name the resources of the operator, for example --resource=PLURAL.GROUP")
 			}
-			prefixes, err := reservedPrefixes(op.Settings.Persistence)
+			prefixes, keys, err := reserved(op.Settings.Persistence)
 			if err != nil {
 				return err
 			}
-			r := policy.Reservation{Name: name, Account: account, Prefixes: prefixes}
+			r := policy.Reservation{Name: name, Account: account, Prefixes: prefixes, Keys: keys}
 			for _, text := range resources {
 				one, err := policy.ParseResource(text)
 				if err != nil {
@@ -65,20 +66,21 @@ the RBAC verb 'operate' on the resource. Kubernetes 1.30 or newer enforces them.
 	return cmd
 }
 
-// reservedPrefixes returns the prefixes of the annotations that the storages write.
-func reservedPrefixes(s gopf.PersistenceSettings) ([]string, error) {
-	var prefixes []string
+// reserved returns the prefixes of annotations and the keys of the status that the storages
+// read or write.
+func reserved(s gopf.PersistenceSettings) (prefixes, keys []string, err error) {
 	for _, one := range []any{s.Progress, s.Base} {
 		tracer, ok := one.(storage.Tracer)
 		if !ok {
-			return nil, errors.New("the operator uses a storage that is not from package storage, so its annotations are unknown")
+			return nil, nil, errors.New("the operator uses a storage that is not from package storage, so its annotations are unknown")
 		}
 		traces, ok := tracer.Traces()
 		if !ok {
-			return nil, errors.New("the storage of the operator does not report its annotations")
+			return nil, nil, errors.New("the storage of the operator does not report its annotations")
 		}
-		prefixes = append(prefixes, traces.Prefixes...)
+		prefixes, keys = append(prefixes, traces.Prefixes...), append(keys, traces.Keys...)
 	}
 	slices.Sort(prefixes)
-	return slices.Compact(prefixes), nil
+	slices.Sort(keys)
+	return slices.Compact(prefixes), slices.Compact(keys), nil
 }

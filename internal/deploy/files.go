@@ -54,15 +54,15 @@ func (m *Model) Files(patches []object) (map[string][]byte, error) {
 	return files, nil
 }
 
-// Protection returns the policy that reserves the operator's annotations. It is empty if
-// the operator has no state in annotations.
+// Protection returns the policy that reserves the operator's state on objects. It is empty if
+// the operator has none.
 func (m *Model) Protection() ([]map[string]any, error) {
 	resources := permissions.Stateful(m.Operator)
-	if len(m.Operator.State.Prefixes) == 0 || len(resources) == 0 {
+	if len(m.Operator.State.Prefixes)+len(m.Operator.State.Keys) == 0 || len(resources) == 0 {
 		return nil, nil
 	}
 	all, err := policy.Reservation{
-		Name: m.Name + "-state", Prefixes: m.Operator.State.Prefixes, Resources: resources,
+		Name: m.Name + "-state", Prefixes: m.Operator.State.Prefixes, Keys: m.Operator.State.Keys, Resources: resources,
 		Account: "system:serviceaccount:" + m.Namespace + ":" + m.Name,
 	}.Objects()
 	if err != nil {

@@ -100,6 +100,7 @@ type State struct {
 	Finalizer string   `json:"finalizer"`
 	StatusKey string   `json:"statusKey,omitempty"` // empty means annotations
 	Prefixes  []string `json:"prefixes,omitempty"`  // of annotations; empty means none or unknown
+	Keys      []string `json:"keys,omitempty"`      // of the status; empty means none or unknown
 }
 
 // Settings are the settings that matter for manifests.

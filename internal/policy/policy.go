@@ -13,21 +13,24 @@ import (
 )
 
 // Verb is the RBAC verb that an account needs on a resource to change the reserved
-// annotations of its objects. Grant it to people and tools that repair or migrate the state
+// fields of its objects. Grant it to people and tools that repair or migrate the state
 // of an operator.
 const Verb = "operate"
 
-// Reservation reserves annotations for an operator.
+// Reservation reserves annotations and keys of the status for an operator.
 type Reservation struct {
 	// Name is the name of the policy and of its binding.
 	Name string
 	// Prefixes are the domains of the reserved annotations, such as
 	// "databases.example.com".
 	Prefixes []string
+	// Keys are the reserved keys of the status, such as "databases". An operator reads them
+	// even if it stores its state in annotations: earlier versions may have left some there.
+	Keys []string
 	// Account is the user name of the operator, such as
 	// "system:serviceaccount:databases:operator".
 	Account string
-	// Resources are the resources whose objects have the annotations.
+	// Resources are the resources whose objects have the fields.
 	Resources []Resource
 }
 
@@ -52,7 +55,8 @@ var pauseKeys = []string{"pause"}
 
 // Objects returns the policy and its binding, as decoded JSON.
 //
-// A request that adds, changes or removes an annotation with a prefix is denied with 403.
+// A request that adds, changes or removes an annotation with a prefix, or a key of the
+// status, is denied with 403.
 // It is allowed for the operator's account, for controllers of Kubernetes itself, which may
 // copy annotations between objects, and for accounts with the verb [Verb] on the resource.
 // The annotations that pause an object are not reserved.
@@ -78,9 +82,11 @@ func (r Reservation) Objects() ([]map[string]any, error) {
 			"variables": []any{
 				map[string]any{"name": "now", "expression": "has(object.metadata) && has(object.metadata.annotations) ? object.metadata.annotations : {}"},
 				map[string]any{"name": "before", "expression": "oldObject != null && has(oldObject.metadata) && has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {}"},
+				map[string]any{"name": "statusNow", "expression": "has(object.status) && type(object.status) == map ? object.status : {}"},
+				map[string]any{"name": "statusBefore", "expression": "oldObject != null && has(oldObject.status) && type(oldObject.status) == map ? oldObject.status : {}"},
 			},
 			"validations": []any{map[string]any{
-				"expression": r.unchanged() + " || " + operates,
+				"expression": strings.Join(slices.Concat(r.unchanged(), r.unchangedStatus()), " && ") + " || " + operates,
 				"message":    r.message(),
 				"reason":     "Forbidden",
 			}},
@@ -114,8 +120,10 @@ func (r Reservation) check() error {
 		return errors.New("the account of the operator is missing; the policy would deny its writes")
 	case len(r.Resources) == 0:
 		return errors.New("there are no resources to protect")
-	case len(r.Prefixes) == 0:
-		return errors.New("the operator stores nothing in annotations, so there is nothing to reserve")
+	case len(r.Prefixes)+len(r.Keys) == 0:
+		return errors.New("the operator stores nothing on objects, so there is nothing to reserve")
+	case slices.Contains(r.Keys, ""):
+		return errors.New("a key of the status is empty")
 	case slices.Contains(r.Prefixes, ""):
 		return errors.New("a prefix is empty; it would reserve all annotations without a domain")
 	}
@@ -135,11 +143,30 @@ func (r Reservation) rules() []any {
 	return rules
 }
 
-// unchanged returns an expression: no reserved annotation is added, changed or removed.
-func (r Reservation) unchanged() string {
+// unchanged returns expressions: no reserved annotation is added, changed or removed.
+func (r Reservation) unchanged() []string {
+	if len(r.Prefixes) == 0 {
+		return nil
+	}
 	reserved := r.reserved("k")
-	return fmt.Sprintf("(variables.now.all(k, !%s || k in variables.before && variables.before[k] == variables.now[k])"+
-		" && variables.before.all(k, !%s || k in variables.now))", reserved, reserved)
+	return []string{
+		fmt.Sprintf("variables.now.all(k, !%s || k in variables.before && variables.before[k] == variables.now[k])", reserved),
+		fmt.Sprintf("variables.before.all(k, !%s || k in variables.now)", reserved),
+	}
+}
+
+// unchangedStatus returns an expression: no reserved key of the status is added, changed or
+// removed.
+func (r Reservation) unchangedStatus() []string {
+	if len(r.Keys) == 0 {
+		return nil
+	}
+	var keys []string
+	for _, key := range r.Keys {
+		keys = append(keys, quote(key))
+	}
+	return []string{"[" + strings.Join(keys, ", ") + "].all(k, k in variables.statusNow" +
+		" ? k in variables.statusBefore && variables.statusBefore[k] == variables.statusNow[k] : !(k in variables.statusBefore))"}
 }
 
 // reserved returns an expression: the annotation in the variable is reserved.
@@ -164,8 +191,14 @@ func (r Reservation) message() string {
 	for _, one := range r.Resources {
 		names = append(names, strings.TrimSuffix(one.Plural+"."+one.Group, "."))
 	}
-	return fmt.Sprintf("annotations of %s/ belong to the operator: changing them needs the verb %q on %s",
-		strings.Join(r.Prefixes, "/, "), Verb, strings.Join(names, ", "))
+	var fields []string
+	if len(r.Prefixes) > 0 {
+		fields = append(fields, "annotations of "+strings.Join(r.Prefixes, "/, ")+"/")
+	}
+	for _, key := range r.Keys {
+		fields = append(fields, "status."+key)
+	}
+	return fmt.Sprintf("%s belong to the operator: changing them needs the verb %q on %s", strings.Join(fields, " and "), Verb, strings.Join(names, ", "))
 }
 
 // quote returns a CEL string literal.

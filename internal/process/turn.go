@@ -75,6 +75,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 		if m.unfinished() && actionable && why.Event != nil { // daemons do not wait for unfinished writes
 			p.recovering(state, func() { p.updateDaemonsOnly(ctx, m, state) })
 		}
+		m.noteDeletion(state)
 		after, due, err := p.change(ctx, m, state, why, &asked)
 		last = after
 		if err != nil {
@@ -158,6 +159,14 @@ func (m *Memory) seen() version {
 		}
 	}
 	return acted
+}
+
+// noteDeletion ends the backoff for errors from before the deletion of the object. Its
+// deletion must not take long because of them.
+func (m *Memory) noteDeletion(state *object.Body) {
+	if m.busy != nil && m.busy.body != nil && state.Deleting && !m.busy.body.Deleting {
+		m.busy.failures = 0
+	}
 }
 
 // throttled reports whether the backoff after an error has not ended yet.

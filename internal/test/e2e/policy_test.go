@@ -43,7 +43,7 @@ func reserve(t *testing.T, account string) {
 	}})
 	t.Cleanup(func() { crds.delete("protecteds.trust.gopf.dev") })
 	made, err := policy.Reservation{
-		Name: "protecteds-state", Account: account, Prefixes: []string{storage.DefaultPrefix},
+		Name: "protecteds-state", Account: account, Prefixes: []string{storage.DefaultPrefix}, Keys: []string{storage.DefaultName},
 		Resources: []policy.Resource{{Group: "trust.gopf.dev", Plural: "protecteds"}, {Group: "", Plural: "configmaps-of-nobody"}},
 	}.Objects()
 	if err != nil {
@@ -206,6 +206,27 @@ func TestThePolicyRefusesForgedStateAndNothingElse(t *testing.T) {
 	}
 	if err := merge(tenant, map[string]any{"status": map[string]any{"a": "b"}}, "status"); err != nil {
 		t.Errorf("the status: a tenant may not change it: %v", err)
+	}
+	state := func(value any) map[string]any {
+		return map[string]any{"status": map[string]any{storage.DefaultName: value}}
+	}
+	forged := map[string]any{"progress": map[string]any{"delete": map[string]any{"started": moment, "purpose": "delete", "success": true}}}
+	if err := merge(tenant, state(forged), "status"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "status."+storage.DefaultName) {
+		t.Errorf("a record in the status: a tenant got %v", err)
+	}
+	if err := merge(repairer, state(map[string]any{"kept": "x"}), "status"); err != nil {
+		t.Errorf("an account with the verb %s is refused: %v", policy.Verb, err)
+	}
+	for name, change := range map[string]map[string]any{"changed": state(map[string]any{"kept": "y"}), "removed": state(nil), "replaced": {"status": map[string]any{storage.DefaultName: "text"}}} {
+		if err := merge(tenant, change, "status"); !apierrors.IsForbidden(err) {
+			t.Errorf("state in the status is %s: a tenant got %v", name, err)
+		}
+	}
+	if err := merge(tenant, map[string]any{"status": map[string]any{"a": "c"}}, "status"); err != nil {
+		t.Errorf("beside the state in the status: a tenant may not change it: %v", err)
+	}
+	if err := merge(repairer, state(nil), "status"); err != nil {
+		t.Errorf("an account with the verb %s is refused: %v", policy.Verb, err)
 	}
 	kit.Await(t, "the change of the tenant is handled", func() bool { return strings.Contains(handled(), `"size":2`) })
 	if err := merge(repairer, annotate(map[string]any{prefix + "update": record("update", "")})); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,7 +82,7 @@ func reserve(t *testing.T) {
 	}
 	account, _, _ := unstructured.NestedString(us.Object, "status", "userInfo", "username")
 	made, err := policy.Reservation{
-		Name: "attacks-state", Account: account, Prefixes: []string{storage.DefaultPrefix},
+		Name: "attacks-state", Account: account, Prefixes: []string{storage.DefaultPrefix}, Keys: []string{storage.DefaultName},
 		Resources: []policy.Resource{{Group: "attacks.gopf.dev", Plural: "guardeds"}},
 	}.Objects()
 	if err != nil {
@@ -125,6 +126,11 @@ func (s *scene) refusedState() []string {
 		if !forbidden(err) || !strings.Contains(err.Error(), "attacks-state") {
 			s.Errorf("%s: a tenant got %v", name, err)
 		}
+	}
+	moment := time.Now().UTC().Format(time.RFC3339)
+	record := fields{"started": moment, "stopped": moment, "purpose": "update", "retries": 1, "success": true, "failure": false}
+	if err := s.attacker.TryPatch(guardeds, "guarded", fields{"status": fields{storage.DefaultName: fields{"progress": fields{"update": record}}}}, "status"); !forbidden(err) {
+		s.Errorf("a record in the status: a tenant got %v", err)
 	}
 	s.check(s.attacker.TryPatch(guardeds, "guarded", fields{"spec": fields{"field": "y"}}))
 	s.attacker.await("updated", guardeds, "guarded", updated)
