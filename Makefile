@@ -60,17 +60,17 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "layers" $(GO) test -count=1 ./internal/test/layers ./internal/test/scaling
 	@$(STAGE) "api" env GO="$(GO)" sh hack/api
 	@$(STAGE) "vectors" -C internal/vectors $(GO) test $(RACE) -count=1
-	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(test|dev|vectors)|cmd/gopf)(/|$$)')
+	@$(STAGE) "units" $(GO) test $(RACE) -timeout 45m $$($(GO) list ./... | grep -Ev '/(internal/(test|dev|vectors)|cmd/gopf)(/|$$)')
 	@# They read files and start programs. The race detector would make them four times slower.
-	@$(STAGE) "pages and tools" $(GO) test -timeout 20m ./internal/test/docs $$($(GO) list ./internal/dev/... | grep -Ev '/dev/(controlplane|manifests)(/|$$)')
-	@$(STAGE) "cluster in memory" -C gopftest $(GO) test $(RACE) -timeout 20m -skip '$(MANY)' $$(cd gopftest && $(GO) list ./... | grep -Ev '/(model|formats)$$')
-	@$(STAGE) "model and formats" -C gopftest $(GO) test -timeout 20m ./model ./formats
+	@$(STAGE) "pages and tools" $(GO) test -timeout 45m ./internal/test/docs $$($(GO) list ./internal/dev/... | grep -Ev '/dev/(controlplane|manifests)(/|$$)')
+	@$(STAGE) "cluster in memory" -C gopftest $(GO) test $(RACE) -timeout 45m -skip '$(MANY)' $$(cd gopftest && $(GO) list ./... | grep -Ev '/(model|formats)$$')
+	@$(STAGE) "model and formats" -C gopftest $(GO) test -timeout 45m ./model ./formats
 	@$(STAGE) "downgrade" env GO="$(GO)" sh hack/downgrade
 	@$(STAGE) "pictures and search" -C site $(GO) test -timeout 5m ./manual ./picture
 	@$(STAGE) "serve" -C serve $(GO) test -timeout 10m ./...
 	@$(STAGE) "otel" -C otel $(GO) test -timeout 5m ./...
 	@$(STAGE) "tunnel" -C webhook/ngrok $(GO) test -timeout 5m ./...
-	@$(STAGE) "many objects" -C gopftest $(GO) test -timeout 20m -run '$(MANY)' ./engine
+	@$(STAGE) "many objects" -C gopftest $(GO) test -timeout 45m -run '$(MANY)' ./engine
 	@# One control plane for all of them.
 	@bin/gopf exec -- sh -c '$(STAGE) "end to end" $(GO) test $(RACE) -count=1 -timeout 30m $(CLUSTER) && \
 		$(STAGE) "parts on a cluster" $(GO) test $(RACE) -count=1 -timeout 15m -parallel 8 -run Cluster $(PARTLY) && \
@@ -90,10 +90,10 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 
 chart: build ## Test generated definitions, and install a generated chart with the libraries of Helm (the first compilation takes minutes)
 	@$(STAGE) "vet gopf-manifests" -C cmd/gopf-manifests $(GO) vet ./...
-	@bin/gopf exec -- sh -c '$(STAGE) "chart" -C cmd/gopf-manifests $(GO) test -count=1 -timeout 20m ./...'
+	@bin/gopf exec -- sh -c '$(STAGE) "chart" -C cmd/gopf-manifests $(GO) test -count=1 -timeout 45m ./...'
 
 attacks: build ## Run the attacks of hostile tenants at full size, in four minutes
-	@bin/gopf exec -- env GOPF_ATTACKS=full $(GO) test -count=1 -timeout 20m -v -run Attacks ./internal/test/e2e/attacks
+	@bin/gopf exec -- env GOPF_ATTACKS=full $(GO) test -count=1 -timeout 45m -v -run Attacks ./internal/test/e2e/attacks
 
 fuzz: ## Run every fuzz target for a minute (FUZZTIME=10m: longer, FUZZ=PATTERN: only some)
 	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" FUZZ="$(FUZZ)" sh hack/fuzz
@@ -138,7 +138,7 @@ site: ## Build the manual as a site into bin/site (VERSION=v1.2.3; the first tim
 
 site-test: ## Test the site without a browser: links, requests, search
 	@$(STAGE) "vet site" -C site $(GO) vet ./...
-	@$(STAGE) "site" -C site $(GO) test -count=1 -timeout 20m . ./manual ./picture
+	@$(STAGE) "site" -C site $(GO) test -count=1 -timeout 45m . ./manual ./picture
 
 site-browser: ## Test the site in Chromium or Chrome (BROWSER=PATH: that one)
 	@browser="$(BROWSER)"; for name in chromium chromium-headless-shell chromium-browser google-chrome; do [ -n "$$browser" ] || browser=$$(command -v $$name || true); done; \

@@ -16,7 +16,7 @@ type entry struct {
 	kind   *children.Key // only the type; entries of the same kind share it
 	packed object.Packed
 	owner  string // entries with the same owner share it
-	rare   *rare  // nil for most children
+	rare   *rare  // nil means that it has none, as most children
 	mark   uint64
 
 	stamp, digest uint32

@@ -59,8 +59,8 @@ func (i Identity) Version() (v uint64, ok bool) {
 	return v, err == nil
 }
 
-// Decimal returns the number of a resource version as API servers write it: the number alone
-// tells how it was written. ok is false for all other texts, and for 0.
+// Decimal returns the number of a resource version as API servers write it, without leading
+// zeros. ok is false for all other texts, and for 0.
 func Decimal(version string) (n uint64, ok bool) {
 	if version == "" || version[0] < '1' || version[0] > '9' {
 		return 0, false

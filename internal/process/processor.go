@@ -138,7 +138,7 @@ type Processor struct {
 	prefixList    []string         // see prefixes
 	tracedKeys    []string         // keys of the status with state; set together with prefixList
 	seed          maphash.Seed     // of the hashes of traces
-	panics        loglimit.Limiter // limits the log lines about panics of filters
+	limiter       loglimit.Limiter // limits the log lines that any editor of an object can cause
 	paused        atomic.Int64     // the number of paused objects
 }
 

@@ -60,7 +60,7 @@ type owner struct {
 	newest   *object.Body   // the newest known state during a turn
 	calls    []*reconciled  // of the handlers so far; there are few, and a map takes much memory
 	fights   reconcile.Fights
-	teardown *teardown // nil means that the deletion of the children has not begun
+	teardown *teardown // nil before the deletion of the children
 	gone     bool      // the object is being deleted, and its children are gone, or are kept
 	judged   bool      // the condition Paused was compared with the pause since the process started
 	paused   bool      // the object has the condition Paused, or may have it

@@ -122,7 +122,15 @@ func (h *handling) ignoreForgedTodo() {
 		return
 	}
 	h.note.Todo = nil
-	h.log.Warn("The handling note has unsent changes, but this operator stores none there. They are ignored, because any client that may edit the object can have written them.")
+	ok, suppressed := h.limiter.Allow("todo")
+	if !ok {
+		return
+	}
+	var attrs []any
+	if suppressed > 0 {
+		attrs = append(attrs, "suppressed", suppressed)
+	}
+	h.log.Warn("The handling note has unsent changes, but this operator stores none there. They are ignored, because any client that may edit the object can have written them.", attrs...)
 }
 
 // maxUnrecorded limits the stored changes of handlers without a record. The operator stores

@@ -178,7 +178,7 @@ func (m *Memory) throttled() bool { return m.busy != nil && time.Now().Before(m.
 func (p *Processor) recovering(body *object.Body, fn func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			ok, suppressed := p.panics.Allow("filter")
+			ok, suppressed := p.limiter.Allow("filter")
 			if !ok {
 				return
 			}

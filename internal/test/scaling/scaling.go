@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// times is how much more the larger input has.
+	// times is the ratio of the larger input to the smaller one.
 	times = 16
-	// slack is how much longer than expected the larger input may take. Quadratic time is
-	// longer by times.
+	// slack is the ratio of the longest allowed time to the proportional one. That of
+	// quadratic time is times.
 	slack = 4
-	// attempts is how often the measurement is repeated if it fails: other programs can make
-	// proportional time look longer, but not quadratic time look proportional each time.
+	// attempts is the number of measurements, one of which must succeed: other programs can
+	// make proportional time look longer, but not quadratic time look proportional.
 	attempts = 10
 )
 
