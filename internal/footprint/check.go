@@ -36,7 +36,7 @@ func (t *Type) Check(json []byte) error {
 		return nil
 	}
 	memory, err := t.measure(json)
-	if quantity, ok := err.(*QuantityError); ok { //nolint:errorlint // it is not wrapped
+	if quantity, ok := err.(*QuantityError); ok {
 		return quantity
 	}
 	if large && memory > MaxMemory {

@@ -68,10 +68,10 @@ func (c *cutter) rest(piece []byte) (n int, closed bool) {
 		n = 1
 	}
 	for n < len(piece) {
-		switch b := piece[n]; {
-		case b == '"':
+		switch piece[n] {
+		case '"':
 			return n + 1, true
-		case b == '\\':
+		case '\\':
 			n++
 			c.escaped = n == len(piece)
 		}

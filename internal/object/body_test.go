@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"gopf.dev/gopf/internal/footprint"
 )
 

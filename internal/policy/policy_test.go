@@ -13,7 +13,7 @@ func TestIncompleteReservationsAreErrors(t *testing.T) {
 	for name, spoil := range map[string]func(*Reservation){
 		"no name": func(r *Reservation) { r.Name = "" }, "no account": func(r *Reservation) { r.Account = "" },
 		"no resources": func(r *Reservation) { r.Resources = nil }, "no prefix and no key": func(r *Reservation) { r.Prefixes = nil },
-		"an empty key": func(r *Reservation) { r.Keys = []string{""} },
+		"an empty key":    func(r *Reservation) { r.Keys = []string{""} },
 		"an empty prefix": func(r *Reservation) { r.Prefixes = []string{""} },
 	} {
 		bad := good

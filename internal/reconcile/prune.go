@@ -201,7 +201,7 @@ func (r *Runner) findOwn(ctx context.Context, kinds *kinds, owner Owner, e child
 			return nil, fmt.Errorf("find %s: %w", e.Key, err)
 		}
 		if _, err := (kube.Target{Info: info, Namespace: e.Namespace, Name: e.Name}).Path(); err != nil {
-			return nil, nil
+			return nil, nil //nolint:nilerr // the API server has no object with such a name
 		}
 		child, err = r.read(ctx, info, e.Key)
 		if err != nil {
