@@ -36,7 +36,7 @@ type Pause struct {
 func Of(annotations map[string]any, prefixes []string, now time.Time) (found *Pause) {
 	add := func(key string, own bool) {
 		value, ok := annotations[key].(string)
-		if !ok || own && strings.HasPrefix(value, "{") { // the record of a handler with this id
+		if !ok || own && strings.HasPrefix(strings.TrimSpace(value), "{") { // the record of a handler with this id
 			return
 		}
 		p := Parse(value)

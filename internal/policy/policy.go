@@ -50,7 +50,7 @@ func ParseResource(text string) (Resource, error) {
 }
 
 // pauseKeys are the names of annotations that pause an object. Every editor of the object
-// may set them.
+// may set them, but not to JSON objects: those are records of a handler with such a name.
 var pauseKeys = []string{"pause"}
 
 // Objects returns the policy and its binding, as decoded JSON.
@@ -148,10 +148,9 @@ func (r Reservation) unchanged() []string {
 	if len(r.Prefixes) == 0 {
 		return nil
 	}
-	reserved := r.reserved("k")
 	return []string{
-		fmt.Sprintf("variables.now.all(k, !%s || k in variables.before && variables.before[k] == variables.now[k])", reserved),
-		fmt.Sprintf("variables.before.all(k, !%s || k in variables.now)", reserved),
+		fmt.Sprintf("variables.now.all(k, !%s || k in variables.before && variables.before[k] == variables.now[k])", r.reserved("k", "variables.now")),
+		fmt.Sprintf("variables.before.all(k, !%s || k in variables.now && variables.before[k] == variables.now[k])", r.reserved("k", "variables.before")),
 	}
 }
 
@@ -169,8 +168,9 @@ func (r Reservation) unchangedStatus() []string {
 		" ? k in variables.statusBefore && variables.statusBefore[k] == variables.statusNow[k] : !(k in variables.statusBefore))"}
 }
 
-// reserved returns an expression: the annotation in the variable is reserved.
-func (r Reservation) reserved(variable string) string {
+// reserved returns an expression: the annotation in the variable is reserved. in is the
+// expression of all annotations.
+func (r Reservation) reserved(variable, in string) string {
 	var begins, pauses []string
 	for _, prefix := range r.Prefixes {
 		begins = append(begins, variable+".startsWith("+quote(prefix+"/")+")")
@@ -178,7 +178,7 @@ func (r Reservation) reserved(variable string) string {
 			pauses = append(pauses, quote(prefix+"/"+key))
 		}
 	}
-	return fmt.Sprintf("((%s) && !(%s in [%s]))", strings.Join(begins, " || "), variable, strings.Join(pauses, ", "))
+	return fmt.Sprintf("((%s) && (!(%s in [%s]) || %s[%s].trim().startsWith('{')))", strings.Join(begins, " || "), variable, strings.Join(pauses, ", "), in, variable)
 }
 
 // operates is an expression: the account of the request has the verb on the object. The

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -161,19 +162,39 @@ func TestChildWithoutManifestIsAnError(t *testing.T) {
 }
 
 func TestLiveChildrenBelongToTheirOwner(t *testing.T) {
-	x := &run{Task: Task{Owner: Owner{Identity: object.Identity{UID: "u1"}}}}
+	info := kind.Info{Group: "example.com", Version: "v1", Kind: "Database"}
+	x := &run{Task: Task{Owner: Owner{Info: info, Identity: object.Identity{UID: "u1", Namespace: "ns", Name: "db"}}}}
+	annotated := func(by object.Identity, orphan bool) *childwatch.Child {
+		body, err := object.ParseWhole(fmt.Appendf(nil, `{"metadata":{"name":"c","namespace":"other","uid":"c","annotations":{"gopf.dev/owner":%q}}}`, childwatch.OwnerText(info, by, orphan)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		child, err := childwatch.NewStore("op", func() uint64 { return 0 }).Read(kind.Info{Version: "v1", Kind: "ConfigMap"}, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return child
+	}
+	other, former := object.Identity{UID: "u2", Namespace: "victim", Name: "db"}, object.Identity{UID: "u0", Namespace: "ns", Name: "db"}
 	for name, test := range map[string]struct {
 		child *childwatch.Child
 		want  children.Live
 	}{
 		"missing":                      {nil, children.Live{}},
-		"own":                          {&childwatch.Child{UID: "c", Owner: "u1", Controller: "u1", Stamp: 7}, children.Live{Exists: true, UID: "c", Stamp: 7, Relation: children.Own}},
+		"own":                          {&childwatch.Child{Key: children.Key{Namespace: "ns"}, UID: "c", Owner: "u1", Controller: "u1", Stamp: 7}, children.Live{Exists: true, UID: "c", Stamp: 7, Relation: children.Own}},
 		"own by annotation":            {&childwatch.Child{Owner: "u1"}, children.Live{Exists: true, Relation: children.Own}},
 		"controlled by another object": {&childwatch.Child{Owner: "u2", Controller: "u2"}, children.Live{Exists: true, Relation: children.OfAnother}},
-		"annotated by another object":  {&childwatch.Child{Owner: "u2"}, children.Live{Exists: true, Relation: children.Unowned}},
+		"annotated by another object":  {annotated(other, false), children.Live{Exists: true, UID: "c", Relation: children.OfAnother}},
+		"its content is not kept":      {annotated(other, false).WithoutContent(), children.Live{Exists: true, UID: "c", Relation: children.OfAnother}},
+		"left by another object":       {annotated(other, true), children.Live{Exists: true, UID: "c", Relation: children.Unowned}},
+		"annotated by its former self": {annotated(former, false), children.Live{Exists: true, UID: "c", Relation: children.Unowned}},
 		"without owner":                {&childwatch.Child{Deleting: true}, children.Live{Exists: true, Deleting: true, Relation: children.Unowned}},
 	} {
-		if got := x.live(test.child); got != test.want {
+		got := x.live(test.child)
+		if test.want.Stamp == 0 {
+			got.Stamp = 0 // of no managedFields
+		}
+		if got != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
 	}

@@ -367,10 +367,27 @@ func (x *run) live(child *childwatch.Child) children.Live {
 	switch {
 	case child.BelongsTo(x.Owner.UID, x.Owner.Namespace):
 		l.Relation = children.Own
-	case child.Controller != "":
+	case child.Controller != "", x.isOfAnother(child):
 		l.Relation = children.OfAnother
 	}
 	return l
+}
+
+// isOfAnother reports whether another object declares the child, which cannot have an owner
+// reference to it. A former object with the name of the owner does not count, nor does the
+// owner of a child that outlives it.
+func (x *run) isOfAnother(child *childwatch.Child) bool {
+	if child.Owner == "" || child.Controller != "" || child.Orphan {
+		return false
+	}
+	body := child.Body()
+	if body == nil {
+		return true
+	}
+	text, _ := body.Lookup("metadata", "annotations", childwatch.OwnerAnnotation)
+	was, _ := text.(string)
+	now := childwatch.OwnerText(x.Owner.Info, x.Owner.Identity, false)
+	return strings.TrimSuffix(was, child.Owner) != strings.TrimSuffix(now, x.Owner.UID)
 }
 
 // read reads a child from the API server. nil means that it does not exist.

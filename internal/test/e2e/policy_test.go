@@ -160,6 +160,7 @@ func TestThePolicyRefusesForgedStateAndNothingElse(t *testing.T) {
 		"a bomb in the compressed base":         {lastHandled + "-gz": bomb, lastHandled: nil},
 		"a bomb in the handling note":           {prefix + "gopf.handling": fmt.Sprintf(`{"gz":%q}`, bomb)},
 		"the removal of the base":               {lastHandled: nil},
+		"a record of a handler named pause":     {prefix + "pause": "\n " + record("update", "")},
 	}
 	for name, annotations := range forgeries {
 		forged := annotate(annotations)
@@ -232,7 +233,13 @@ func TestThePolicyRefusesForgedStateAndNothingElse(t *testing.T) {
 	if err := merge(repairer, annotate(map[string]any{prefix + "update": record("update", "")})); err != nil {
 		t.Errorf("an account with the verb %s is refused: %v", policy.Verb, err)
 	}
-	if err := merge(repairer, annotate(map[string]any{prefix + "update": nil})); err != nil {
+	if err := merge(repairer, annotate(map[string]any{prefix + "update": nil, prefix + "pause": record("update", "")})); err != nil {
+		t.Errorf("an account with the verb %s is refused: %v", policy.Verb, err)
+	}
+	if err := merge(tenant, annotate(map[string]any{prefix + "pause": nil})); !apierrors.IsForbidden(err) {
+		t.Errorf("the removal of a record of a handler named pause: a tenant got %v", err)
+	}
+	if err := merge(repairer, annotate(map[string]any{prefix + "pause": nil})); err != nil {
 		t.Errorf("an account with the verb %s is refused: %v", policy.Verb, err)
 	}
 	if err := tenant.Delete(ctx, "x", metav1.DeleteOptions{}); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf/internal/test/e2e/kit"
 	"gopf.dev/gopf/storage"
@@ -58,7 +59,22 @@ func newScene(t *testing.T) *scene {
 		"run", "--standalone", "--log-format=json", "--health="+s.health, "--namespace="+s.attacker.Name, "--namespace="+s.bystander.Name)
 	kit.Eventually(t, func() error { return s.page("readyz") })
 	kit.Eventually(t, s.reviewed)
+	kit.Eventually(t, s.mutated)
 	return s
+}
+
+// mutated checks that the mutating webhook is asked. The API server takes a moment to learn
+// about it.
+func (s *scene) mutated() error {
+	probe := &unstructured.Unstructured{Object: fields{"apiVersion": "attacks.gopf.dev/v1", "kind": kinds.Namespaced[targets], "metadata": fields{"name": "probe"}}}
+	made, err := s.bystander.Of(targets).Create(context.Background(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return err
+	}
+	if made.GetLabels()["reviewed"] != "true" {
+		return errors.New("a new object has no label of the mutating webhook")
+	}
+	return nil
 }
 
 // buildOperator compiles the operator without the race detector, which would take
