@@ -10,7 +10,9 @@ import (
 	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/readiness"
 	"gopf.dev/gopf/internal/reconcile"
@@ -25,9 +27,10 @@ type Child[C any] struct {
 	// Message says why the child is not ready. It is empty if it is.
 	Message string
 
-	wanted *handler.Wanted
-	body   handler.Content // of the live child; nil means that it does not exist, or is decoded
-	live   C
+	wanted  *handler.Wanted
+	body    handler.Content // of the live child; nil means that it does not exist, or is decoded
+	reserve func(bytes int) error
+	live    C
 }
 
 // Live returns the child as it is in the cluster. It is empty, but never nil, if the child
@@ -44,12 +47,27 @@ func (c *Child[C]) Live() C {
 	if err != nil {
 		return c.unusable(err)
 	}
+	if err := c.reserve(memoryOf[C](found)); err != nil {
+		return c.unusable(fmt.Errorf("read %s: %w", c.wanted.Key, err))
+	}
 	live, err := decodeChild[C](found)
 	if err != nil {
 		return c.unusable(fmt.Errorf("%s does not fit its type: %w", c.wanted.Key, err))
 	}
 	c.live = live
 	return live
+}
+
+// smallChild is the memory of a decoded child, in bytes, up to which only its JSON counts.
+const smallChild = 8 << 10
+
+// memoryOf returns the approximate memory of a live child, in bytes.
+func memoryOf[C any](b *object.Body) int {
+	switch any(*new(C)).(type) {
+	case map[string]any, *unstructured.Unstructured:
+		return b.Size() + b.Memory()
+	}
+	return b.Size() + b.MemoryAs(footprint.Of(reflect.TypeFor[C]()), smallChild)
 }
 
 // unusable notes why the live child cannot be used. It returns an empty child.
@@ -97,8 +115,11 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 		r.req.Children.Mistake = errors.Join(r.req.Children.Mistake, errors.New("declare a child: it depends on a sub-handler"))
 	}
 	w := &spec.Wanted
-	c := &Child[C]{wanted: w, live: empty(child)}
 	list := r.req.Children
+	c := &Child[C]{wanted: w, live: empty(child), reserve: list.Reserve}
+	if c.reserve == nil {
+		c.reserve = func(int) error { return nil }
+	}
 	if len(list.Wanted) == children.MaxEntries { // the number may come from the object
 		if !errors.Is(list.Mistake, errTooManyChildren) {
 			list.Mistake = errors.Join(list.Mistake, errTooManyChildren)
@@ -132,9 +153,19 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 			return c
 		}
 		w.Ready = func(b *object.Body) bool {
+			memory := memoryOf[C](b)
+			if err := c.reserve(memory); err != nil {
+				w.Problem = err
+				return false
+			}
+			defer func() { _ = c.reserve(-memory) }() // it never fails
 			live, err := decodeChild[C](b)
 			return err == nil && ready(any(live))
 		}
+	}
+	if err := c.reserve(2 * jsonvalue.Weight(w.Fields)); err != nil { // the object of the handler, and the manifest
+		w.Problem, c.Message = err, err.Error()
+		return c
 	}
 	c.look(list.Find(w.Key))
 	return c

@@ -29,7 +29,20 @@ func (c *Controller) reconcilersOf(handlers handler.Set) *process.Reconcile {
 		return nil
 	}
 	with := c.config.Children
-	return &process.Reconcile{Handlers: handlers, Runner: with.Runner, Listed: with.Listed, Conditions: with.Conditions, References: with.References}
+	return &process.Reconcile{
+		Handlers: handlers, Runner: with.Runner, Listed: with.Listed, Conditions: with.Conditions, References: with.References, Room: c.childRoom,
+	}
+}
+
+// childRoom is the [process.Room] of the controller.
+func (c *Controller) childRoom(ctx context.Context, namespace string, bytes int, wait bool) (leave func(), ok bool) {
+	if c.config.Declared == nil {
+		return func() {}, true
+	}
+	if wait {
+		return c.config.Declared.Acquire(bytes, namespace, ctx.Done(), nil), true
+	}
+	return c.config.Declared.Try(bytes, namespace)
 }
 
 // WakeOwned queues a turn of the object with the uid, because a child of the kind has

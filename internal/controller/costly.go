@@ -66,6 +66,14 @@ func NewHeldBudget(memoryLimit int64) *queue.Budget {
 	return b
 }
 
+// NewChildrenBudget returns the budget of the children of reconcile handlers, which all
+// controllers of an operator share: half of [NewModestBudget].
+func NewChildrenBudget(memoryLimit int64) *queue.Budget {
+	b := NewModestBudget(memoryLimit)
+	b.Size, b.Most = b.Size/2, b.Most/2
+	return b
+}
+
 const aYear = 365 * 24 * time.Hour
 
 // costOf estimates the memory of a turn of an object, in bytes. 0 means neither modest

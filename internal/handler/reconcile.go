@@ -78,6 +78,10 @@ type Children struct {
 	Wanted []*Wanted
 	// Refer replaces the references of the handler. May be nil.
 	Refer func([]Reference)
+	// Reserve counts bytes of memory for children that are declared or decoded. Less than zero
+	// gives some back. It may wait. The error means that there is not enough memory. May be
+	// nil.
+	Reserve func(bytes int) error
 	// Again is the delay until the next call after a success. Unset means none.
 	Again Opt[time.Duration]
 	// Mistake is an invalid declaration of a child, such as one without a name. The call

@@ -39,6 +39,8 @@ type Reconcile struct {
 	Conditions func(ctx context.Context, info kind.Info) (conditions, observed bool)
 	// References has the objects that are no children, but call handlers.
 	References *childwatch.References
+	// Room limits the memory for the children of all calls. nil means no limit.
+	Room Room
 
 	packer object.Packer
 }
@@ -350,6 +352,11 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 	request := p.daemonRequest(m, body)
 	request.Handler, request.Retry, request.Started = h, state.retries, state.started
 	request.Children = &handler.Children{Find: r.finding(ctx), Refer: r.refer}
+	if p.Reconcile.Room != nil {
+		r.room = &callRoom{take: func(bytes int, wait bool) (func(), bool) { return p.Reconcile.Room(ctx, body.Namespace, bytes, wait) }}
+		defer r.room.leave()
+		request.Children.Reserve = r.room.reserve
+	}
 	var outcome execute.Outcome
 	p.aside(body, func() { outcome = r.attempt(ctx, request) })
 	if outcome.Void {
@@ -430,6 +437,9 @@ func (r *reconciling) attempt(ctx context.Context, request *handler.Request) exe
 func (r *reconciling) applyChildren(ctx context.Context, request *handler.Request, prune bool) (err error) {
 	if err := request.Children.Mistake; err != nil {
 		return &handler.PermanentError{Err: err}
+	}
+	if r.room != nil {
+		r.room.hurried = true
 	}
 	var result reconcile.Result
 	r.inside(r.body, func() {

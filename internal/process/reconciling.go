@@ -38,6 +38,7 @@ type reconciling struct {
 	stored    string           // the inventory as it is stored
 	recorded  bool             // a record of the handler is stored
 	result    *reconcile.Result
+	room      *callRoom // nil means no limit
 }
 
 // load loads the inventories and the record of the handler.

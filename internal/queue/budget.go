@@ -42,13 +42,18 @@ func (b *Budget) take(cost int, group string, owner any, notify func()) bool {
 		b.wait(owner, notify)
 		return false
 	}
+	b.add(cost, group)
+	delete(b.waiting, owner)
+	return true
+}
+
+// add notes that a group has more. The lock must be held.
+func (b *Budget) add(cost int, group string) {
 	b.used += cost
 	if b.shares == nil {
 		b.shares = map[string]int{}
 	}
 	b.shares[group] += cost
-	delete(b.waiting, owner)
-	return true
 }
 
 // fits reports whether there is room for a turn of the group. The lock must be held.
@@ -131,6 +136,18 @@ func (b *Budget) release(cost int, group string) {
 	b.ended = time.Now()
 	b.extra = false
 	b.tell()
+}
+
+// Try returns room outside of queues, if there is enough at once, with the function that
+// gives it back.
+func (b *Budget) Try(cost int, group string) (release func(), ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used > 0 && !b.fits(cost, group) {
+		return nil, false
+	}
+	b.add(cost, group)
+	return func() { b.release(cost, group) }, true
 }
 
 // Acquire waits for room outside of queues. If one of the channels is closed first, it

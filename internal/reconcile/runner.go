@@ -326,6 +326,9 @@ func Ready(w *handler.Wanted, builtIn readiness.Verdict, live handler.Content) (
 			return false, false, "it is being deleted"
 		}
 		if !w.Ready(body) {
+			if w.Problem != nil {
+				return false, false, w.Problem.Error()
+			}
 			return false, false, "it is not ready"
 		}
 		return true, false, ""

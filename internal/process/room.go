@@ -1,0 +1,58 @@
+package process
+
+import (
+	"context"
+	"fmt"
+)
+
+// Room gives memory to calls of reconcile handlers. With wait, it waits until there is enough.
+// It returns a function that gives the memory back, and whether there was enough.
+type Room func(ctx context.Context, namespace string, bytes int, wait bool) (leave func(), ok bool)
+
+const (
+	// freeRoom is the memory for the children of a call that is not limited: many calls wait
+	// for more at the same time.
+	freeRoom = 32 << 10
+	// firstRoom is the least memory that a call with more children gets.
+	firstRoom = 2 << 20
+)
+
+// callRoom is the memory for the declared children and the decoded live children of one call.
+// Their number and size may come from the object: a tiny object can have 2,000 children.
+//
+// A call waits only before it has some of the limited memory. Otherwise calls could wait for
+// each other forever.
+type callRoom struct {
+	take     func(bytes int, wait bool) (leave func(), ok bool)
+	hurried  bool // it must not wait: it occupies an active slot
+	used     int
+	reserved int
+	leaves   []func()
+}
+
+// reserve counts more memory. Less than zero gives memory back to the same call. An error
+// means that there is not enough.
+func (r *callRoom) reserve(bytes int) error {
+	r.used += bytes
+	if r.used <= max(freeRoom, r.reserved) {
+		return nil
+	}
+	missing := r.used - r.reserved
+	for _, more := range []int{max(missing, firstRoom, r.reserved), missing} { // rather much at once
+		leave, ok := r.take(more, r.reserved == 0 && !r.hurried)
+		if ok {
+			r.reserved += more
+			r.leaves = append(r.leaves, leave)
+			return nil
+		}
+	}
+	r.used -= bytes
+	return fmt.Errorf("there is no memory for %d KiB more: the children of this object, and of others, take too much now", bytes>>10)
+}
+
+// leave gives all memory back, at the end of the call.
+func (r *callRoom) leave() {
+	for _, leave := range r.leaves {
+		leave()
+	}
+}
