@@ -103,7 +103,7 @@ func Watches[C, T Object](names func(T) []types.NamespacedName) ReconcileOption 
 		s.Watched = append(s.Watched, of)
 		s.names = append(s.names, func(obj any) (all []handler.Reference) {
 			for _, n := range names(obj.(T)) {
-				all = append(all, handler.Reference{Of: of, Namespace: n.Namespace, Name: n.Name})
+				all = append(all, handler.Reference{Of: &of, Namespace: n.Namespace, Name: n.Name})
 			}
 			return all
 		})

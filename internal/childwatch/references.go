@@ -2,6 +2,7 @@ package childwatch
 
 import (
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"iter"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // Reference names an object that is not a child, but whose changes call a reconcile
 // handler.
 type Reference struct {
-	Of              kind.Selector
+	Of              *kind.Selector // the same for all references of a declaration
 	Namespace, Name string
 }
 
@@ -32,15 +33,33 @@ type References struct {
 	hash func(*object.Body) uint64
 
 	mu     sync.Mutex
-	owners map[string]map[string][]Reference // by the uid of the owner, then by handler
-	named  map[name]map[referrer][]kind.Selector
+	owners map[string][]*watcher // by the uid of the owner
+	named  map[name][]use
 	known  map[string]*referent // by uid
+	counts map[string]int       // of the references of owners, by their namespaces
 }
 
 type name struct{ namespace, name string }
 
-// referrer is a handler of an owner.
-type referrer struct{ owner, handler string }
+// watcher is a handler of an owner, with its references.
+type watcher struct {
+	owner, namespace, handler string
+	names                     []name
+	of                        []*kind.Selector // of the names
+}
+
+// use is one reference of a handler.
+type use struct {
+	by *watcher
+	of *kind.Selector
+}
+
+// maxReferences limits the references of all owners in a namespace: their names come from
+// objects of tenants. Each takes about 200 bytes.
+const maxReferences = 200_000
+
+// ErrTooManyReferences means that the owners of a namespace have too many references.
+var ErrTooManyReferences = fmt.Errorf("the objects of the namespace refer to more than %d objects", maxReferences)
 
 // referent is an object of a watched kind.
 type referent struct {
@@ -52,50 +71,81 @@ type referent struct {
 
 // NewReferences returns an empty collection.
 func NewReferences(wake func(owner, handler string)) *References {
-	return &References{Wake: wake, hash: contentHash, owners: map[string]map[string][]Reference{}, named: map[name]map[referrer][]kind.Selector{}, known: map[string]*referent{}}
+	return &References{
+		Wake: wake, hash: contentHash, owners: map[string][]*watcher{}, named: map[name][]use{}, known: map[string]*referent{}, counts: map[string]int{},
+	}
 }
 
-// Set replaces the references of one handler of an owner.
-func (r *References) Set(owner, handler string, refs []Reference) {
+// Set replaces the references of one handler of an owner in the namespace. If the error is
+// [ErrTooManyReferences], the handler has none afterwards.
+func (r *References) Set(owner, namespace, handler string, refs []Reference) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	former := r.owners[owner][handler]
-	if len(former)+len(refs) == 0 {
-		return
+	if i := slices.IndexFunc(r.owners[owner], func(w *watcher) bool { return w.handler == handler }); i >= 0 {
+		former := r.owners[owner][i]
+		if former.equals(refs) {
+			return nil
+		}
+		r.forget(former)
+		if r.owners[owner] = slices.Delete(r.owners[owner], i, i+1); len(r.owners[owner]) == 0 {
+			delete(r.owners, owner)
+		}
 	}
-	if r.owners[owner] == nil {
-		r.owners[owner] = map[string][]Reference{}
+	if len(refs) == 0 {
+		return nil
 	}
-	by := referrer{owner, handler}
-	r.owners[owner][handler] = refs
-	r.forget(by, former)
+	if r.counts[namespace]+len(refs) > maxReferences {
+		return ErrTooManyReferences
+	}
+	w := &watcher{owner: owner, namespace: namespace, handler: handler, names: make([]name, 0, len(refs)), of: make([]*kind.Selector, 0, len(refs))}
 	for _, ref := range refs {
 		n := name{ref.Namespace, ref.Name}
-		if r.named[n] == nil {
-			r.named[n] = map[referrer][]kind.Selector{}
-		}
-		r.named[n][by] = append(r.named[n][by], ref.Of)
+		w.names, w.of = append(w.names, n), append(w.of, ref.Of)
+		r.named[n] = append(r.named[n], use{w, ref.Of})
 	}
+	r.owners[owner] = append(r.owners[owner], w)
+	r.counts[namespace] += len(refs)
+	return nil
+}
+
+// equals reports whether the references are the same, in the same order.
+func (w *watcher) equals(refs []Reference) bool {
+	if len(refs) != len(w.names) {
+		return false
+	}
+	for i, ref := range refs {
+		if w.names[i] != (name{ref.Namespace, ref.Name}) || w.of[i] != ref.Of {
+			return false
+		}
+	}
+	return true
 }
 
 // Drop removes the references of an owner that no longer exists.
 func (r *References) Drop(owner string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	former := r.owners[owner]
-	delete(r.owners, owner)
-	for handler, refs := range former {
-		r.forget(referrer{owner, handler}, refs)
+	for _, w := range r.owners[owner] {
+		r.forget(w)
 	}
+	delete(r.owners, owner)
 }
 
 // forget removes the names that the handler referred to.
-func (r *References) forget(by referrer, former []Reference) {
-	for _, ref := range former {
-		n := name{ref.Namespace, ref.Name}
-		if delete(r.named[n], by); len(r.named[n]) == 0 {
+func (r *References) forget(w *watcher) {
+	for _, n := range w.names {
+		uses := r.named[n]
+		if i := slices.IndexFunc(uses, func(u use) bool { return u.by == w }); i >= 0 {
+			uses[i] = uses[len(uses)-1]
+			uses[len(uses)-1] = use{}
+			r.named[n] = uses[:len(uses)-1]
+		}
+		if len(r.named[n]) == 0 {
 			delete(r.named, n)
 		}
+	}
+	if r.counts[w.namespace] -= len(w.names); r.counts[w.namespace] == 0 {
+		delete(r.counts, w.namespace)
 	}
 }
 
@@ -145,8 +195,9 @@ func (r *References) isNamed(n name) bool {
 // affected returns the handlers that refer to an object, by owner.
 func (r *References) affected(info kind.Info, n name) map[string][]string {
 	all := map[string][]string{}
-	for by, selectors := range r.named[n] {
-		if slices.ContainsFunc(selectors, func(of kind.Selector) bool { return len(of.Select([]kind.Info{info})) > 0 }) {
+	for _, u := range r.named[n] {
+		by := u.by
+		if !slices.Contains(all[by.owner], by.handler) && len(u.of.Select([]kind.Info{info})) > 0 {
 			all[by.owner] = append(all[by.owner], by.handler)
 		}
 	}

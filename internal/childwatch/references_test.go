@@ -1,7 +1,9 @@
 package childwatch
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -33,7 +35,7 @@ func TestReferencesWakeTheHandlersThatHaveThemAndNoOthers(t *testing.T) {
 	refs := NewReferences(func(owner, handler string) { woken = append(woken, owner+" "+handler) })
 	to := func(names ...string) (all []Reference) {
 		for _, n := range names {
-			all = append(all, Reference{Of: of, Namespace: "a", Name: n})
+			all = append(all, Reference{Of: &of, Namespace: "a", Name: n})
 		}
 		return all
 	}
@@ -45,9 +47,9 @@ func TestReferencesWakeTheHandlersThatHaveThemAndNoOthers(t *testing.T) {
 		}
 		woken = nil
 	}
-	refs.Set("x", "one", to("shared", "single"))
-	refs.Set("x", "two", to("shared"))
-	refs.Set("y", "one", to("shared"))
+	_ = refs.Set("x", "a", "one", to("shared", "single"))
+	_ = refs.Set("x", "a", "two", to("shared"))
+	_ = refs.Set("y", "a", "one", to("shared"))
 	refs.deliver(secrets, referenced(t, kube.Listed, "shared", "1", "v"), true)
 	check("an item of the first list")
 	refs.deliver(secrets, referenced(t, kube.Modified, "shared", "2", "v"), false)
@@ -56,12 +58,12 @@ func TestReferencesWakeTheHandlersThatHaveThemAndNoOthers(t *testing.T) {
 	check("a change", "x one", "x two", "y one")
 	refs.deliver(kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true, Preferred: true}, referenced(t, kube.Added, "single", "4", "v"), false)
 	check("an object of another kind")
-	refs.Set("x", "one", to("single"))
+	_ = refs.Set("x", "a", "one", to("single"))
 	refs.deliver(secrets, referenced(t, kube.Deleted, "shared", "5", "w"), false)
 	check("a deletion", "x two", "y one")
 	refs.Drop("y")
-	refs.Set("x", "one", nil)
-	refs.Set("x", "two", nil)
+	_ = refs.Set("x", "a", "one", nil)
+	_ = refs.Set("x", "a", "two", nil)
 	if len(refs.named) > 0 || len(refs.owners["y"]) > 0 {
 		t.Errorf("names %v and owners %v are left", refs.named, refs.owners)
 	}
@@ -78,14 +80,60 @@ func TestTheTimeForReferencesIsProportionalToTheirNumber(t *testing.T) {
 		refs := NewReferences(func(string, string) {})
 		many := make([]Reference, n)
 		for i := range many {
-			many[i] = Reference{Of: of, Namespace: "a", Name: fmt.Sprint("secret-", i)}
+			many[i] = Reference{Of: &of, Namespace: "a", Name: fmt.Sprint("secret-", i)}
 		}
 		for range 3 {
-			refs.Set("x", "one", many)
+			_ = refs.Set("x", "a", "one", many)
 		}
 		refs.Drop("x")
 		if len(refs.named)+len(refs.owners) > 0 {
 			t.Errorf("%d names and %d owners are left", len(refs.named), len(refs.owners))
 		}
 	})
+}
+
+func TestReferencesAreLimitedByNamespace(t *testing.T) {
+	t.Parallel()
+	of, err := kind.Parse("secrets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := NewReferences(func(string, string) {})
+	const each = 2_000
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	made := func(i, n int) []Reference {
+		all := make([]Reference, n)
+		for j := range all {
+			all[j] = Reference{Of: &of, Namespace: "a", Name: fmt.Sprint("secret-", i, "-", j)}
+		}
+		return all
+	}
+	refused := 0
+	for i := range 2 * maxReferences / each {
+		if err := refs.Set(fmt.Sprint(i), "full", "one", made(i, each)); err != nil {
+			refused++
+		}
+	}
+	if refused != maxReferences/each || refs.counts["full"] != maxReferences {
+		t.Errorf("%d owners are refused, with %d references of the others", refused, refs.counts["full"])
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if bytes := (after.HeapAlloc - min(after.HeapAlloc, before.HeapAlloc)) / maxReferences; bytes > 300 {
+		t.Errorf("a reference takes %d bytes", bytes)
+	}
+	if err := refs.Set("0", "full", "one", made(0, each+1)); !errors.Is(err, ErrTooManyReferences) || refs.counts["full"] != maxReferences-each {
+		t.Errorf("error %v, and %d references are left", err, refs.counts["full"])
+	}
+	if err := refs.Set("other", "other", "one", made(1, each)); err != nil {
+		t.Errorf("one namespace takes the room of another: %v", err)
+	}
+	for i := range 2 * maxReferences / each {
+		refs.Drop(fmt.Sprint(i))
+	}
+	if refs.Drop("other"); len(refs.counts)+len(refs.named)+len(refs.owners) > 0 {
+		t.Errorf("%v, %d names and %d owners are left", refs.counts, len(refs.named), len(refs.owners))
+	}
 }

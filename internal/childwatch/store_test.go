@@ -300,11 +300,11 @@ func TestObjectsAreComparedWithoutTheLock(t *testing.T) {
 	r := NewReferences(func(string, string) {})
 	r.hash = func(b *object.Body) uint64 {
 		compared++
-		r.Set("y", "one", nil) // would block for ever
+		_ = r.Set("y", "a", "one", nil) // would block for ever
 		r.Drop("y")
 		return contentHash(b)
 	}
-	r.Set("x", "one", []Reference{{Namespace: "a", Name: "shared"}})
+	_ = r.Set("x", "a", "one", []Reference{{Of: &kind.Selector{}, Namespace: "a", Name: "shared"}})
 	r.deliver(secrets, referenced(t, kube.Added, "shared", "1", "v"), false)
 	if compared != 3 {
 		t.Errorf("%d comparisons", compared)

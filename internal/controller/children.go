@@ -30,12 +30,12 @@ func (c *Controller) reconcilersOf(handlers handler.Set) *process.Reconcile {
 	}
 	with := c.config.Children
 	return &process.Reconcile{
-		Handlers: handlers, Runner: with.Runner, Listed: with.Listed, Conditions: with.Conditions, References: with.References, Room: c.childRoom,
+		Handlers: handlers, Runner: with.Runner, Listed: with.Listed, Conditions: with.Conditions, References: with.References,
 	}
 }
 
-// childRoom is the [process.Room] of the controller.
-func (c *Controller) childRoom(ctx context.Context, namespace string, bytes int, wait bool) (leave func(), ok bool) {
+// callRoom is the [process.Room] of the controller.
+func (c *Controller) callRoom(ctx context.Context, namespace string, bytes int, wait bool) (leave func(), ok bool) {
 	if c.config.Declared == nil {
 		return func() {}, true
 	}

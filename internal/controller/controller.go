@@ -71,7 +71,7 @@ type Config struct {
 	Budget      *queue.Budget              // of costly turns; see [NewBudget]
 	Modest      *queue.Budget              // of modest turns; see [NewModestBudget]
 	Held        *queue.Budget              // of the objects of daemons; see [NewHeldBudget]
-	Declared    *queue.Budget              // of the children of reconcile handlers; see [NewChildrenBudget]
+	Declared    *queue.Budget              // of children and sub-handlers; see [NewDeclaredBudget]
 	Heavy       *process.HeavyWrites       // may be nil
 	Entrance    *execute.Entrance          // every call of a handler passes it
 	Children    Children                   // the means of reconcile handlers

@@ -66,9 +66,9 @@ func NewHeldBudget(memoryLimit int64) *queue.Budget {
 	return b
 }
 
-// NewChildrenBudget returns the budget of the children of reconcile handlers, which all
-// controllers of an operator share: half of [NewModestBudget].
-func NewChildrenBudget(memoryLimit int64) *queue.Budget {
+// NewDeclaredBudget returns the budget of the children and the sub-handlers that calls declare,
+// which all controllers of an operator share: half of [NewModestBudget].
+func NewDeclaredBudget(memoryLimit int64) *queue.Budget {
 	b := NewModestBudget(memoryLimit)
 	b.Size, b.Most = b.Size/2, b.Most/2
 	return b

@@ -40,7 +40,7 @@ func (c *Controller) open(work context.Context) {
 		Cost: c.cost, Budget: c.config.Budget, CostlyLimit: costlyBacklog, Large: costlyTurn, Modest: c.config.Modest,
 		Group: func(_ string, e entry) string { return e.namespace },
 	})
-	c.processor.Aside, c.processor.Inside = c.queue.Aside, c.queue.Inside
+	c.processor.Aside, c.processor.Inside, c.processor.Room = c.queue.Aside, c.queue.Inside, c.callRoom
 	c.put = func(key string, e entry) { c.queue.Put(work, key, c.placed(key, e)) }
 	c.offer = func(key string, e entry) bool { return c.queue.Offer(work, key, c.placed(key, e)) }
 	c.take = func(e *process.Event) bool { // with work: index functions outlive their watch

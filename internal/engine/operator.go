@@ -108,7 +108,7 @@ func (op *operator) sharedConfig() controller.Config {
 		Clock: op.clock, DaemonClock: op.daemons, Barrier: op.barrier, Budget: controller.NewBudget(),
 		Modest:   controller.NewModestBudget(memoryLimit),
 		Held:     controller.NewHeldBudget(memoryLimit),
-		Declared: controller.NewChildrenBudget(memoryLimit),
+		Declared: controller.NewDeclaredBudget(memoryLimit),
 		Heavy:    &process.HeavyWrites{},
 		Children: controller.Children{Runner: op.children.Runner(), Listed: op.children.Listed, Conditions: op.children.Conditions, References: op.children.References()},
 		Entrance: op.entry, Notices: op.notices, Vitals: op.vitals, History: op.history, Stopping: op.stopping,

@@ -43,8 +43,8 @@ func (r *Reconcile) Watches(info kind.Info) bool {
 
 // Reference names an object whose changes call the handler, although it is no child.
 type Reference struct {
-	Of              kind.Selector
-	Namespace, Name string // an empty namespace means that of the owner
+	Of              *kind.Selector // the same for all references of a declaration
+	Namespace, Name string         // an empty namespace means that of the owner
 }
 
 // Wanted is a child that a reconcile handler declared.

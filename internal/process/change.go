@@ -80,7 +80,10 @@ const maxPasses = 20
 // nil afterwards.
 func (p *Processor) change(ctx context.Context, m *Memory, state *object.Body, why Occasion, asked *[]execute.Part) (last *object.Body, due delay, err error) {
 	last = state
-	var spent cost
+	spent := cost{room: p.roomFor(ctx, state)}
+	if spent.room != nil {
+		defer spent.room.leave()
+	}
 	defer func() { p.report(m, state, &spent) }()
 	defer func() {
 		if v := recover(); v != nil { // filters, lifecycles and storages may be the user's code
@@ -244,7 +247,7 @@ func (p *Processor) prepare(ctx context.Context, m *Memory, body *object.Body, w
 		return nil, err
 	}
 	defer func() { spent.add(s, time.Since(began)) }()
-	s.wake, s.fresh, s.asked = why.Wake, why.Event != nil, *asked
+	s.wake, s.fresh, s.asked, s.room = why.Wake, why.Event != nil, *asked, spent.room
 	if c, err = s.decide(ctx, s.updateDaemons(why.Event != nil)); err == nil || m.busy != nil && m.busy.unsaved != nil {
 		*asked = nil // the change contains them
 	}

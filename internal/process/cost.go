@@ -25,6 +25,7 @@ const (
 type cost struct {
 	time   time.Duration
 	memory int
+	room   *callRoom // for sub-handlers; nil means no limit
 }
 
 // add adds the cost of one pass over the object.

@@ -103,6 +103,8 @@ type Processor struct {
 	// Mark returns the next value of the counter that also numbers lists and watch
 	// events; see [Event.Mark]. nil means that list items never replace newer states.
 	Mark func() uint64
+	// Room limits the memory for children and sub-handlers of all calls. nil means no limit.
+	Room Room
 	// Outages limits log lines about failures of the API server. May be nil.
 	Outages *kube.Outages
 	// Heavy limits concurrent writes to large objects. May be nil.

@@ -39,8 +39,6 @@ type Reconcile struct {
 	Conditions func(ctx context.Context, info kind.Info) (conditions, observed bool)
 	// References has the objects that are no children, but call handlers.
 	References *childwatch.References
-	// Room limits the memory for the children of all calls. nil means no limit.
-	Room Room
 
 	packer object.Packer
 }
@@ -352,8 +350,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 	request := p.daemonRequest(m, body)
 	request.Handler, request.Retry, request.Started = h, state.retries, state.started
 	request.Children = &handler.Children{Find: r.finding(ctx), Refer: r.refer}
-	if p.Reconcile.Room != nil {
-		r.room = &callRoom{take: func(bytes int, wait bool) (func(), bool) { return p.Reconcile.Room(ctx, body.Namespace, bytes, wait) }}
+	if r.room = p.roomFor(ctx, body); r.room != nil {
 		defer r.room.leave()
 		request.Children.Reserve = r.room.reserve
 	}
@@ -526,7 +523,13 @@ func (r *reconciling) refer(refs []handler.Reference) {
 			all = append(all, one)
 		}
 	}
-	r.Reconcile.References.Set(r.body.UID, r.handler.ID, all)
+	err := r.Reconcile.References.Set(r.body.UID, r.body.Namespace, r.handler.ID, all)
+	if err == nil {
+		return
+	}
+	if ok, suppressed := r.limiter.Allow("references"); ok {
+		r.Logger(r.body).Warn("Changes of the objects that the object refers to do not call its handler.", "handler", r.handler.ID, "error", err, "suppressed", suppressed)
+	}
 }
 
 // guard adds the finalizer and saves the inventory before children are created that must

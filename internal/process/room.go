@@ -3,28 +3,33 @@ package process
 import (
 	"context"
 	"fmt"
+	"sync"
+
+	"gopf.dev/gopf/internal/object"
 )
 
-// Room gives memory to calls of reconcile handlers. With wait, it waits until there is enough.
+// Room gives memory to calls of handlers. With wait, it waits until there is enough.
 // It returns a function that gives the memory back, and whether there was enough.
 type Room func(ctx context.Context, namespace string, bytes int, wait bool) (leave func(), ok bool)
 
 const (
-	// freeRoom is the memory for the children of a call that is not limited: many calls wait
-	// for more at the same time.
-	freeRoom = 32 << 10
-	// firstRoom is the least memory that a call with more children gets.
-	firstRoom = 2 << 20
+	// freeRoom is the memory of a call that is not limited: many calls wait for more at the
+	// same time.
+	freeRoom = 64 << 10
+	// firstRoom is the least memory that a call with more gets.
+	firstRoom = 1 << 20
 )
 
-// callRoom is the memory for the declared children and the decoded live children of one call.
-// Their number and size may come from the object: a tiny object can have 2,000 children.
+// callRoom is the memory for the declared children and the decoded live children of one call,
+// or for the sub-handlers of one turn. Their number and size may come from the object: a tiny
+// object can have thousands. It is safe for concurrent use.
 //
 // A call waits only before it has some of the limited memory. Otherwise calls could wait for
 // each other forever.
 type callRoom struct {
 	take     func(bytes int, wait bool) (leave func(), ok bool)
 	hurried  bool // it must not wait: it occupies an active slot
+	mu       sync.Mutex
 	used     int
 	reserved int
 	leaves   []func()
@@ -33,6 +38,8 @@ type callRoom struct {
 // reserve counts more memory. Less than zero gives memory back to the same call. An error
 // means that there is not enough.
 func (r *callRoom) reserve(bytes int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.used += bytes
 	if r.used <= max(freeRoom, r.reserved) {
 		return nil
@@ -47,7 +54,15 @@ func (r *callRoom) reserve(bytes int) error {
 		}
 	}
 	r.used -= bytes
-	return fmt.Errorf("there is no memory for %d KiB more: the children of this object, and of others, take too much now", bytes>>10)
+	return fmt.Errorf("there is no memory for %d KiB more: children and sub-handlers of this object, and of others, take too much now", bytes>>10)
+}
+
+// roomFor returns the memory for one call. nil means no limit.
+func (p *Processor) roomFor(ctx context.Context, body *object.Body) *callRoom {
+	if p.Room == nil {
+		return nil
+	}
+	return &callRoom{take: func(bytes int, wait bool) (func(), bool) { return p.Room(ctx, body.Namespace, bytes, wait) }}
 }
 
 // leave gives all memory back, at the end of the call.

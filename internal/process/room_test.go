@@ -20,23 +20,24 @@ func TestACallWaitsForMemoryOnlyOnce(t *testing.T) {
 		ok    bool
 		left  int
 	}{
-		{freeRoom, true, size},                    // is not limited
-		{1, true, size - firstRoom},               // waits
-		{firstRoom - freeRoom - 1, true, 6 << 20}, // is reserved already
-		{1, true, 4 << 20},                        // doubles it
-		{-1, true, 4 << 20},                       // is given back to the call
-		{2 << 20, true, 4 << 20},                  // takes what is left in the call
-		{9 << 20, false, 4 << 20},                 // is too much
-		{3 << 20, true, 0},                        // doubles it again
-		{2 << 20, false, 0},                       // is too much
-		{-(3 << 20), true, 0}, {3 << 20, true, 0}, // is in use again
+		{freeRoom, true, size},                             // is not limited
+		{1, true, size - firstRoom},                        // waits
+		{firstRoom - freeRoom - 1, true, size - firstRoom}, // is reserved already
+		{1, true, size - 2*firstRoom},                      // doubles it
+		{-1, true, size - 2*firstRoom},                     // is given back to the call
+		{firstRoom, true, size - 2*firstRoom},              // takes what is left in the call
+		{size, false, size - 2*firstRoom},                  // is too much
+		{size - 3*firstRoom, true, firstRoom},              // takes so much more
+		{2 * firstRoom, false, firstRoom},                  // is too much
+		{firstRoom, true, 0},                               // takes the rest, because it cannot be doubled
+		{-firstRoom, true, 0}, {firstRoom, true, 0},        // is in use again
 	}
 	for i, step := range steps {
 		if err := room.reserve(step.bytes); (err == nil) != step.ok || left != step.left {
 			t.Errorf("step %d: %v, and %d bytes are left, want %d", i, err, left, step.left)
 		}
 	}
-	if want := []bool{true, false, false}; !slices.Equal(waits, want) {
+	if want := []bool{true, false, false, false}; !slices.Equal(waits, want) {
 		t.Errorf("waits %v, want %v", waits, want)
 	}
 	if room.leave(); left != size {

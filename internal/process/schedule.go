@@ -73,7 +73,7 @@ func (w *pending) slim(body *object.Body) {
 	if c == nil {
 		c = w.unsaved
 	}
-	if c == nil || c.todo || c.acted || c.stored > 0 || c.apart && len(c.parts) > 0 || body.Memory() < slimFrom {
+	if c == nil || c.todo || c.acted || c.stored > 0 || c.apart && len(c.parts) > 0 || body.Memory() < slimFrom && len(c.parts) < manyParts {
 		return
 	}
 	var parts []execute.Part
@@ -86,6 +86,10 @@ func (w *pending) slim(body *object.Body) {
 		w.refused = c.handling.slim()
 	}
 }
+
+// manyParts is the number of calls from which [pending.slim] drops their decoded values, however
+// small the object is: each sub-handler has a part.
+const manyParts = 100
 
 // slimFrom is the estimated memory of an object, in bytes, from which [pending.slim] drops
 // its decoded values.

@@ -45,6 +45,7 @@ type view struct {
 	handlerTime time.Duration    // the time spent in handlers
 	wake        *Wake            // a request to call delayed handlers now; nil means none
 	asking      *handler.Request // the argument of filters
+	room        *callRoom        // for sub-handlers; nil means no limit
 	log         *slog.Logger
 	handlerLog  *slog.Logger // the logger of change handlers
 }
