@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/handler"
@@ -48,6 +49,12 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) *SubH
 	if len(c.subs) == maxSubs { // the number may come from the object
 		c.mistaken(errTooManySubs)
 		return declared
+	}
+	if n := len(c.subs); n > 0 && n%fewSubs == 0 && c.req.Reserve != nil {
+		if err := c.req.Reserve(fewSubs * subMemory); err != nil {
+			c.mistaken(RetryAfter(retrySubs, err))
+			return declared
+		}
 	}
 	parent := c.req.Handler
 	sub := &handler.Handler{
@@ -95,6 +102,12 @@ const (
 	// maxSubs limits the sub-handlers of one call. Each of them takes memory, and has a
 	// record on the object.
 	maxSubs = 2000
+	// fewSubs is the number of sub-handlers up to which their memory is not limited, and
+	// subMemory is the approximate memory of each, in bytes.
+	fewSubs   = 100
+	subMemory = 3 << 10
+	// retrySubs is the delay after which a call is repeated that got no memory.
+	retrySubs = 10 * time.Second
 	// maxMistakes limits the reported mistakes of one call. Ids may come from the object.
 	maxMistakes = 10
 )

@@ -37,9 +37,6 @@ type Runner struct {
 	// Load loads the records of sub-handlers, whose ids are known only when their
 	// parent declares them.
 	Load func(ctx context.Context, ids []string) (map[string]storage.Record, error)
-	// Reserve reserves memory for many sub-handlers, in bytes, until the end of the turn. It
-	// may wait. The error means that there is not enough. nil means no limit.
-	Reserve func(bytes int) error
 	// Request returns a new request. The runner sets the fields that belong to the
 	// individual call.
 	Request func() *handler.Request

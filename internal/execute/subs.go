@@ -24,21 +24,9 @@ type subs struct {
 // record on the object, and the size of annotations is limited.
 const manySubs = 900
 
-// fewSubs is the number of sub-handlers of a call up to which their memory does not count, and
-// subMemory is the approximate memory of each, in bytes.
-const (
-	fewSubs   = 100
-	subMemory = 3 << 10
-)
-
 // run makes a pass over sub-handlers on behalf of the call.
 func (s *subs) run(ctx context.Context, handlers []*handler.Handler, how handler.SubOptions) error {
 	declared := len(handlers)
-	if declared > fewSubs && s.runner.Reserve != nil {
-		if err := s.runner.Reserve(declared * subMemory); err != nil {
-			return &handler.TemporaryError{Err: err}
-		}
-	}
 	handlers = s.runner.concerned(handlers, s.parent.cause)
 	began, err := s.enlist(ctx, handlers)
 	if err != nil {

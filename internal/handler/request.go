@@ -41,6 +41,9 @@ type Request struct {
 	// a client that can. May be nil.
 	Wrote func()
 
+	// Reserve reserves bytes of memory for many sub-handlers, until the end of the turn. It may
+	// wait. The error means that there is not enough. May be nil.
+	Reserve func(bytes int) error
 	// RunSubs runs sub-handlers now; see package execute.
 	RunSubs func(ctx context.Context, subs []*Handler, how SubOptions) error
 	// SubOutcome returns the recorded outcome of a sub-handler; see package execute.

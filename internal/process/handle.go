@@ -99,13 +99,8 @@ func (h *handling) tryEdits(parts []execute.Part) (refused bool) {
 // runner returns a runner for one pass over the handlers. ctx has the trace of the turn. key
 // returns the key of the handling.
 func (h *handling) runner(ctx context.Context, key func() string) *execute.Runner {
-	var reserve func(bytes int) error
-	if h.room != nil {
-		reserve = h.room.reserve
-	}
 	return &execute.Runner{
-		Reserve: reserve,
-		Reason:  h.reason, Lifecycle: h.Config.Lifecycle, DefaultBackoff: h.Config.DefaultBackoff,
+		Reason: h.reason, Lifecycle: h.Config.Lifecycle, DefaultBackoff: h.Config.DefaultBackoff,
 		Log: tracing.Log(ctx, h.handlerLog), Observe: h.observing(h.body), Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent, Known: h.knownMisfit,
 		Cause: func(id string, parent *cause.Cause) *cause.Cause {
 			if c := h.causeOf(id, parent); c != parent {
@@ -116,6 +111,9 @@ func (h *handling) runner(ctx context.Context, key func() string) *execute.Runne
 		Request: func() *handler.Request {
 			r := h.request()
 			r.Key = key
+			if h.room != nil {
+				r.Reserve = h.room.reserve
+			}
 			return r
 		},
 		Load: func(ctx context.Context, ids []string) (map[string]storage.Record, error) {

@@ -73,7 +73,7 @@ func (w *pending) slim(body *object.Body) {
 	if c == nil {
 		c = w.unsaved
 	}
-	if c == nil || c.todo || c.acted || c.stored > 0 || c.apart && len(c.parts) > 0 || body.Memory() < slimFrom && len(c.parts) < manyParts {
+	if c == nil || c.todo || c.acted || c.stored > 0 || c.apart && len(c.parts) > 0 || body.Memory() < slimFrom && !c.isWide() {
 		return
 	}
 	var parts []execute.Part
@@ -87,9 +87,12 @@ func (w *pending) slim(body *object.Body) {
 	}
 }
 
-// manyParts is the number of calls from which [pending.slim] drops their decoded values, however
-// small the object is: each sub-handler has a part.
-const manyParts = 100
+// isWide reports whether the change has so many handlers that [pending.slim] drops their
+// declarations, however small the object is: most of them are sub-handlers.
+func (c *change) isWide() bool {
+	const many = 100
+	return c.handling != nil && c.handling.state != nil && len(c.handling.state.IDs()) > many
+}
 
 // slimFrom is the estimated memory of an object, in bytes, from which [pending.slim] drops
 // its decoded values.
