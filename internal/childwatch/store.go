@@ -64,6 +64,10 @@ func (c *Child) Body() *object.Body {
 	return c.packed.Body()
 }
 
+// Same reports whether both are the same version of a child in the store. It may be false for
+// one that was read outside of it.
+func (c *Child) Same(as *Child) bool { return c.packed == as.packed }
+
 // Version returns the resource version.
 func (c *Child) Version() string { return c.packed.ResourceVersion() }
 

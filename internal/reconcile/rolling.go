@@ -62,7 +62,7 @@ type judged struct {
 // isReady reports whether a child is ready. Each change looks at all others of its group,
 // and there may be thousands of large ones, so each version is decoded once.
 func (x *run) isReady(ctx context.Context, w *handler.Wanted, child *childwatch.Child) bool {
-	if last, ok := x.judged[w]; ok && last.child == child {
+	if last, ok := x.judged[w]; ok && last.child.Same(child) {
 		return last.ready
 	}
 	ready, _, _ := Ready(w, child.Readiness, x.Content(ctx, child))
