@@ -94,7 +94,7 @@ func Parse(value string) Pause {
 	until, err := time.Parse(time.RFC3339, strings.TrimSpace(moment))
 	// Pauses are compared, and two times with equal offsets have different zones.
 	until = until.UTC()
-	if err != nil || until.Year() < 0 || until.Year() > 9999 { // JSON has no such times
+	if err != nil || until.IsZero() || until.Year() < 0 || until.Year() > 9999 { // JSON has no such times, and zero means no end
 		return Pause{Reason: text, Problem: "the end of the pause is not a time like 2026-11-20T12:00:00Z, so the pause has no end"}
 	}
 	return Pause{Until: until, Reason: strings.TrimSpace(reason)}

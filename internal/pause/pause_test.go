@@ -15,6 +15,7 @@ func TestEveryValuePauses(t *testing.T) {
 		"until 2026-11-20T12:00:00Z: moving the data": {Until: end, Reason: "moving the data"},
 		"until tomorrow":                  {Reason: "until tomorrow", Problem: "the end of the pause is not a time like 2026-11-20T12:00:00Z, so the pause has no end"},
 		"until 9999-12-31T23:59:59-23:59": {Reason: "until 9999-12-31T23:59:59-23:59", Problem: "the end of the pause is not a time like 2026-11-20T12:00:00Z, so the pause has no end"},
+		"until 0001-01-01T00:00:00Z":      {Reason: "until 0001-01-01T00:00:00Z", Problem: "the end of the pause is not a time like 2026-11-20T12:00:00Z, so the pause has no end"},
 		"until 0000-01-01T00:00:00+23:59": {Reason: "until 0000-01-01T00:00:00+23:59", Problem: "the end of the pause is not a time like 2026-11-20T12:00:00Z, so the pause has no end"},
 		"False":                           {Problem: "every value pauses the object; remove the annotation to continue"},
 	} {
