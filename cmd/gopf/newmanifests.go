@@ -6,12 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	framework "gopf.dev/gopf"
 	"gopf.dev/gopf/internal/deploy"
 	"gopf.dev/gopf/internal/describe"
+	"gopf.dev/gopf/storage"
 )
 
 // writeManifests writes the manifests of a new project: the same files as "gopf manifests",
@@ -48,7 +50,7 @@ func (p *project) describe() *describe.Operator {
 	settings := framework.New(framework.Identity(p.Identity())).Settings
 	d := &describe.Operator{
 		Version: describe.Version, Name: settings.Election.Name,
-		State: describe.State{StatusKey: p.StateKey(), Prefixes: []string{p.Identity()}},
+		State: describe.State{StatusKey: p.StateKey(), Prefixes: []string{p.Identity()}, Keys: stateKeys(settings, p.StateKey())},
 		Settings: describe.Settings{
 			Posting: settings.Posting.Enabled, ElectionName: settings.Election.Name, Peering: settings.Peering.Name,
 			ExitSeconds: int(settings.Process.UltimateExitingTimeout / time.Second),
@@ -61,11 +63,21 @@ func (p *project) describe() *describe.Operator {
 	return d
 }
 
+// stateKeys returns the keys of the status that the operator reads, with more of them.
+func stateKeys(settings framework.Settings, more ...string) []string {
+	if tracer, ok := settings.Persistence.Progress.(storage.Tracer); ok {
+		traces, _ := tracer.Traces() // those of the framework always report them
+		more = append(more, traces.Keys...)
+	}
+	slices.Sort(more)
+	return slices.Compact(more)
+}
+
 // describeMinimal returns the description of the operator of the variant minimal.
 func (p *project) describeMinimal() *describe.Operator {
 	settings := framework.New(framework.Identity(p.Identity())).Settings
 	return &describe.Operator{
-		Version: describe.Version, Name: settings.Election.Name, State: describe.State{Prefixes: []string{p.Identity()}},
+		Version: describe.Version, Name: settings.Election.Name, State: describe.State{Prefixes: []string{p.Identity()}, Keys: stateKeys(settings)},
 		Settings: describe.Settings{
 			Posting: settings.Posting.Enabled, ElectionName: settings.Election.Name, Peering: settings.Peering.Name,
 			ExitSeconds: int(settings.Process.UltimateExitingTimeout / time.Second),
