@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -37,9 +38,14 @@ func (s *scene) typedObjects() []string {
 	return []string{"too-large", "costly"}
 }
 
-// typedReviews sends reviews from one address.
+// typedReviews sends reviews from one address. It is not that of the API server, whose
+// connections would share its limits.
 func (s *scene) typedReviews() {
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}}
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		DialContext: dialer.DialContext, MaxIdleConnsPerHost: 40, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
+	defer client.CloseIdleConnections()
 	var bodies []string
 	for _, spec := range []string{`{"jobs":` + empties(2_000) + `}`, `{"jobs":` + empties(6_000) + `}`, `{"jobs":` + empties(60_000) + `}`, `{"limits":{"cpu":"1e10000000"}}`} {
 		bodies = append(bodies, strings.NewReplacer(`"Target"`, `"Guarded"`, `"targets"`, `"guardeds"`).Replace(s.review(object(spec))))
