@@ -92,8 +92,8 @@ func TestTheTimeForReferencesIsProportionalToTheirNumber(t *testing.T) {
 	})
 }
 
+// It is not parallel, because it measures memory.
 func TestReferencesAreLimitedByNamespace(t *testing.T) {
-	t.Parallel()
 	of, err := kind.Parse("secrets")
 	if err != nil {
 		t.Fatal(err)
