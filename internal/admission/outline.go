@@ -53,7 +53,12 @@ func outlineOf(raw []byte) (found outline, err error) {
 				if err != nil {
 					return err
 				}
-				return json.Unmarshal(value, &found.finalizers)
+				var names []string // other values are errors: they could not be compared
+				err = json.Unmarshal(value, &names)
+				for _, name := range names {
+					found.finalizers = append(found.finalizers, name)
+				}
+				return err
 			case "deletionTimestamp":
 				found.deleting = r.PeekKind() == '"'
 			}

@@ -34,17 +34,6 @@ func (c *Controller) reconcilersOf(handlers handler.Set) *process.Reconcile {
 	}
 }
 
-// callRoom is the [process.Room] of the controller.
-func (c *Controller) callRoom(ctx context.Context, namespace string, bytes int, wait bool) (leave func(), ok bool) {
-	if c.config.Declared == nil {
-		return func() {}, true
-	}
-	if wait {
-		return c.config.Declared.Acquire(bytes, namespace, ctx.Done(), nil), true
-	}
-	return c.config.Declared.Try(bytes, namespace)
-}
-
 // WakeOwned queues a turn of the object with the uid, because a child of the kind has
 // changed. namespace is that of the child. Other controllers, unknown objects, and objects
 // that cannot have children in the namespace are not affected.

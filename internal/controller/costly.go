@@ -91,6 +91,17 @@ func (c *Controller) costOf(b *object.Body) int {
 	return 0
 }
 
+// callRoom is the [process.Room] of the controller.
+func (c *Controller) callRoom(ctx context.Context, namespace string, bytes int, wait bool) (leave func(), ok bool) {
+	if c.config.Declared == nil {
+		return func() {}, true
+	}
+	if wait {
+		return c.config.Declared.Acquire(bytes, namespace, ctx.Done(), nil), true
+	}
+	return c.config.Declared.Try(bytes, namespace)
+}
+
 // typesOf returns the Go types of the handlers.
 func typesOf(handlers handler.Set) (all []*footprint.Type) {
 	for _, h := range handlers {
