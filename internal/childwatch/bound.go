@@ -27,10 +27,11 @@ func (s *Store) bounded(c *Child) *Child {
 
 // count adds the size of a child to that of its namespace, or subtracts it.
 func (s *Store) count(packed *object.Packed, sign int) {
-	size, namespace := packed.Size(), packed.Namespace()
+	size := packed.Size()
 	if size < largeChild {
 		return
 	}
+	namespace, _ := packed.Names()
 	if s.large[namespace] += sign * size; s.large[namespace] == 0 {
 		delete(s.large, namespace)
 	}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/readiness"
 )
@@ -33,8 +35,8 @@ func read(t *testing.T, s *Store, namespace, name string, size, version int) *Ch
 
 // kept returns the number of children of a namespace with content, and that of all.
 func kept(s *Store, namespace string) (whole, all int) {
-	for _, e := range s.all.known {
-		if e.packed.Namespace() != namespace {
+	for e := range s.all.each() {
+		if e.key().Namespace != namespace {
 			continue
 		}
 		if all++; e.child().Body() != nil {
@@ -55,7 +57,7 @@ func TestTheContentOfLargeChildrenIsLimitedByNamespace(t *testing.T) {
 	s.update(read(t, s, "full", "small", 4<<10, 1), false)
 	s.update(read(t, s, "other", "large", size, 1), false)
 	whole, all := kept(s, "full")
-	if all != 3*room+1 || whole < room+1 || whole > 2*room || s.find("uid-full-small").child().Body() == nil || s.large["full"] > maxLarge {
+	if all != 3*room+1 || whole < room+1 || whole > 2*room || s.Find(children.Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: "full", Name: "small"}).Body() == nil || s.large["full"] > maxLarge {
 		t.Errorf("the content of %d of %d children is kept, %d bytes", whole, all, s.large["full"])
 	}
 	if whole, _ := kept(s, "other"); whole != 1 {
@@ -66,15 +68,16 @@ func TestTheContentOfLargeChildrenIsLimitedByNamespace(t *testing.T) {
 	for version := range 3 {
 		s.update(read(t, s, "full", "large-0", size, version+2), false)
 	}
-	if c := s.find("uid-full-large-0").child(); c.Body() == nil || c.Version() != "4" {
+	if c := s.Find(children.Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: "full", Name: "large-0"}); c.Body() == nil || c.Version() != "4" {
 		t.Errorf("the content of version %s was dropped", c.Version())
 	}
 
-	for uid := range s.all.known {
-		s.gone(object.Identity{UID: uid, ResourceVersion: "100"}, 0)
+	for id := range s.identities(configs, "") {
+		id.ResourceVersion = "100"
+		s.gone(configs, id, 0)
 	}
-	if len(s.all.known) > 0 || len(s.large) > 0 {
-		t.Errorf("after the deletion, %d children and %v bytes are left", len(s.all.known), s.large)
+	if left := slices.Collect(s.all.each()); len(left) > 0 || len(s.large) > 0 {
+		t.Errorf("after the deletion, %d children and %v bytes are left", len(left), s.large)
 	}
 }
 

@@ -13,9 +13,8 @@ import (
 // entry is a child as the store keeps it. Most objects have several children, so it is
 // small: a [Child] takes three times its memory.
 type entry struct {
-	kind   *children.Key // only the type; entries of the same kind share it
-	packed object.Packed
-	owner  string // entries with the same owner share it
+	packed object.Packed // without the uid of the owner: see [Child.Body]
+	owner  string        // entries with the same owner share it
 	rare   *rare  // nil means that it has none, as most children
 	mark   uint64
 
@@ -27,9 +26,10 @@ type entry struct {
 	finalized     bool
 	orphan        bool
 	hollow        bool
+	former        bool // a newer child has the name
 
 	next, previous *entry // of the same owner
-	colliding      *entry // of another name with the same hash
+	colliding      *entry // with the same hash
 }
 
 // rare is the part of an entry that most children do not need.
@@ -39,13 +39,9 @@ type rare struct {
 }
 
 // entryOf returns the child as an entry.
-func (all *entries) entryOf(c *Child) *entry {
-	kind := children.Key{APIVersion: c.APIVersion, Kind: c.Kind}
-	if all.kinds[kind] == nil {
-		all.kinds[kind] = &kind
-	}
+func entryOf(c *Child) *entry {
 	e := &entry{
-		kind: all.kinds[kind], packed: *c.packed, owner: c.Owner, mark: c.mark, stamp: c.Stamp, controlled: c.Controller != "",
+		packed: *c.packed, owner: c.Owner, mark: c.mark, stamp: c.Stamp, controlled: c.Controller != "",
 		applied: c.Applied, labelled: c.Labelled, finalized: c.Finalized, orphan: c.Orphan, hollow: c.hollow,
 	}
 	digest := c.Digest
@@ -59,10 +55,12 @@ func (all *entries) entryOf(c *Child) *entry {
 }
 
 func (e *entry) key() children.Key {
-	return children.Key{APIVersion: e.kind.APIVersion, Kind: e.kind.Kind, Namespace: e.packed.Namespace(), Name: e.packed.Name()}
+	apiVersion, kind := e.packed.Type()
+	namespace, name := e.packed.Names()
+	return children.Key{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
 }
 
-// child returns what [entries.entryOf] was called with. nil is the child of nil.
+// child returns what [entryOf] was called with. nil is the child of nil.
 func (e *entry) child() *Child {
 	if e == nil {
 		return nil
@@ -88,23 +86,34 @@ func (e *entry) child() *Child {
 
 // entries has the known children. Callers must hold a lock.
 type entries struct {
-	hash  func(children.Key) uint64
-	kinds map[children.Key]*children.Key
-	known map[string]*entry // by uid
-	named map[uint64]*entry // by the hash of the key; of each name, only the newest child
-	owned map[string]*entry // the first child of each owner, by the uid of the owner
+	hash   func(children.Key) uint64
+	hashed map[uint64]*entry // the last child with each hash; the others follow it
+	owned  map[string]*entry // the first child of each owner, by the uid of the owner
 }
 
 func newEntries() entries {
 	seed := maphash.MakeSeed()
-	hash := func(k children.Key) uint64 { return maphash.Comparable(seed, k) }
-	return entries{hash: hash, kinds: map[children.Key]*children.Key{}, known: map[string]*entry{}, named: map[uint64]*entry{}, owned: map[string]*entry{}}
+	hash := func(k children.Key) uint64 {
+		k.APIVersion = "" // an object may be known in one version of its kind, and be written in another
+		return maphash.Comparable(seed, k)
+	}
+	return entries{hash, map[uint64]*entry{}, map[string]*entry{}}
 }
 
 // find returns the newest child with the name. nil means that there is none.
 func (all *entries) find(k children.Key) *entry {
-	e := all.named[all.hash(k)]
-	for e != nil && e.key() != k {
+	e := all.hashed[all.hash(k)]
+	for e != nil && (e.former || e.key() != k) {
+		e = e.colliding
+	}
+	return e
+}
+
+// known returns the child with the uid, and with the name in any version of the kind. nil
+// means that there is none.
+func (all *entries) known(k children.Key, uid string) *entry {
+	e := all.hashed[all.hash(k)]
+	for e != nil && !e.packed.HasUID(uid) {
 		e = e.colliding
 	}
 	return e
@@ -119,13 +128,27 @@ func (all *entries) of(owner string) iter.Seq[*entry] {
 	}
 }
 
+// each returns all children.
+func (all *entries) each() iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for _, e := range all.hashed {
+			for ; e != nil; e = e.colliding {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // add adds an entry whose uid is not known yet.
 func (all *entries) add(e *entry) {
-	all.known[e.packed.UID()] = e
 	k := e.key()
-	all.forgetName(k)
+	if former := all.find(k); former != nil {
+		former.former = true
+	}
 	hash := all.hash(k)
-	e.colliding, all.named[hash] = all.named[hash], e
+	e.colliding, all.hashed[hash] = all.hashed[hash], e
 	if e.owner == "" {
 		return
 	}
@@ -137,9 +160,15 @@ func (all *entries) add(e *entry) {
 
 // remove removes an entry that was added.
 func (all *entries) remove(e *entry) {
-	delete(all.known, e.packed.UID())
-	if k := e.key(); all.find(k) == e {
-		all.forgetName(k)
+	hash := all.hash(e.key())
+	first := all.hashed[hash]
+	at := &first
+	for *at != e {
+		at = &(*at).colliding
+	}
+	*at = e.colliding
+	if all.hashed[hash] = first; first == nil {
+		delete(all.hashed, hash)
 	}
 	if e.next != nil {
 		e.next.previous = e.previous
@@ -152,20 +181,5 @@ func (all *entries) remove(e *entry) {
 		all.owned[e.owner] = e.next
 	default:
 		delete(all.owned, e.owner)
-	}
-}
-
-// forgetName removes the name from those that find knows.
-func (all *entries) forgetName(k children.Key) {
-	hash := all.hash(k)
-	first := all.named[hash]
-	for at := &first; *at != nil; at = &(*at).colliding {
-		if e := *at; e.key() == k {
-			*at, e.colliding = e.colliding, nil
-			break
-		}
-	}
-	if delete(all.named, hash); first != nil {
-		all.named[hash] = first
 	}
 }

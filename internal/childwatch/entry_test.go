@@ -28,7 +28,7 @@ func made(random *rand.Rand, packer *object.Packer, key children.Key, uid, owner
 		c.Readiness = readiness.Verdict{State: readiness.Failed, Message: "no"}
 	}
 	c.packed = packer.Pack(&object.Body{Identity: object.Identity{
-		APIVersion: "other/v1", Kind: "Other", Namespace: key.Namespace, Name: key.Name, UID: uid, Deleting: c.Deleting,
+		APIVersion: key.APIVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: uid, Deleting: c.Deleting,
 		ResourceVersion: []string{"", "0", "7", "07", "18446744073709551616", "text"}[random.IntN(6)],
 	}})
 	return c
@@ -46,12 +46,18 @@ func TestEntriesAreFoundByUIDNameAndOwner(t *testing.T) {
 		}
 		known, named := map[string]*Child{}, map[children.Key]*Child{}
 		drop := func(uid string) {
-			e, c := all.known[uid], known[uid]
-			if (e != nil) != (c != nil) {
-				t.Fatalf("seed %d: %s is known: %t, want %t", seed, uid, e != nil, c != nil)
-			}
-			if e == nil {
+			c := known[uid]
+			if c == nil {
 				return
+			}
+			if all.known(c.Key, "other") != nil {
+				t.Fatalf("seed %d: the name alone finds %v", seed, c.Key)
+			}
+			k := c.Key
+			k.APIVersion = "another version"
+			e := all.known(k, uid)
+			if got := e.child(); !reflect.DeepEqual(got, c) {
+				t.Fatalf("seed %d: %s is %+v, want %+v", seed, uid, got, c)
 			}
 			all.remove(e)
 			if delete(known, uid); named[c.Key] == c {
@@ -67,7 +73,7 @@ func TestEntriesAreFoundByUIDNameAndOwner(t *testing.T) {
 			key := children.Key{APIVersion: "v1", Kind: []string{"A", "B"}[random.IntN(2)], Namespace: []string{"", "ns"}[random.IntN(2)], Name: fmt.Sprint(random.IntN(2))}
 			owner := []string{"", "a", "b"}[random.IntN(3)]
 			c := made(random, &packer, key, uid, owner)
-			all.add(all.entryOf(c))
+			all.add(entryOf(c))
 			known[uid], named[key] = c, c
 
 			for _, kind := range []string{"A", "B"} {
@@ -98,7 +104,7 @@ func TestEntriesAreFoundByUIDNameAndOwner(t *testing.T) {
 		for uid := range maps.Clone(known) {
 			drop(uid)
 		}
-		if len(all.known)+len(all.named)+len(all.owned) > 0 {
+		if len(all.hashed)+len(all.owned) > 0 {
 			t.Fatalf("seed %d: something is left: %+v", seed, all)
 		}
 	}

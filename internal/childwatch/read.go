@@ -31,7 +31,7 @@ func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 	if c.Owner == "" {
 		c.Owner, c.Orphan = ownerUID(h.owner)
 	}
-	c.packed = s.packer(info).Pack(plain)
+	c.packed = s.packer(info).PackWithout(plain, c.Owner)
 	return c, nil
 }
 

@@ -61,7 +61,7 @@ func (c *Child) Body() *object.Body {
 	if c.hollow {
 		return nil
 	}
-	return c.packed.Body()
+	return c.packed.BodyWith(c.Owner)
 }
 
 // Same reports whether both are the same version of a child in the store. It may be false for
@@ -131,15 +131,19 @@ func (s *Store) Find(k children.Key) *Child {
 	return s.all.find(k).child()
 }
 
-// At returns a child in exactly the version of the identity. nil means that it is not
-// known in that version.
-func (s *Store) At(id object.Identity) *Child {
+// At returns a child in exactly the version of the identity, whose type may be missing. nil
+// means that it is not known in that version.
+func (s *Store) At(info kind.Info, id object.Identity) *Child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.all.known[id.UID]; e != nil && id.ResourceVersion != "" && e.packed.HasVersion(id.ResourceVersion) {
+	if e := s.all.known(keyOf(info, id), id.UID); e != nil && id.ResourceVersion != "" && e.packed.HasVersion(id.ResourceVersion) {
 		return e.child()
 	}
 	return nil
+}
+
+func keyOf(info kind.Info, id object.Identity) children.Key {
+	return children.Key{APIVersion: info.APIVersion(), Kind: info.Kind, Namespace: id.Namespace, Name: id.Name}
 }
 
 // Of returns the known children of an owner, in no order.
@@ -183,7 +187,7 @@ func (s *Store) Sent(k children.Key, c *Child) (changed bool) {
 		return true
 	}
 	c.mark = s.Mark()
-	if before := s.all.known[c.UID]; before == nil || !newer(&before.packed, c.packed) {
+	if before := s.all.known(c.Key, c.UID); before == nil || !newer(&before.packed, c.packed) {
 		s.put(c)
 	}
 	return during != nil && during.newest != nil && newer(during.newest.packed, c.packed)
@@ -194,7 +198,7 @@ func (s *Store) Dropped(c *Child) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sending, c.Key)
-	if known := s.all.known[c.UID]; known != nil && !known.child().Slow() {
+	if known := s.all.known(c.Key, c.UID); known != nil && !known.child().Slow() {
 		s.remove(known)
 	}
 }
@@ -203,19 +207,17 @@ func (s *Store) Dropped(c *Child) {
 // its finalizers are removed, or until its containers have stopped.
 func (c *Child) Slow() bool { return c.Finalized || c.Kind == "Pod" }
 
-func (s *Store) isNew(uid string) bool { return s.find(uid) == nil }
-
-// find returns a child by its uid. nil means that it is not known.
-func (s *Store) find(uid string) *entry {
+// former returns an earlier version of the child. nil means that none is known.
+func (s *Store) former(c *Child) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.all.known[uid]
+	return s.all.known(c.Key, c.UID)
 }
 
 // update stores a child from a watch event. It returns the uids of the owners for which
 // that is a change. Changes of managedFields that keep the stamp are none.
 func (s *Store) update(c *Child, authoritative bool) (owners []string) {
-	before := s.find(c.UID)
+	before := s.former(c)
 	outdated := func() bool { return before != nil && !authoritative && !newer(c.packed, &before.packed) }
 	if outdated() {
 		return nil
@@ -223,7 +225,7 @@ func (s *Store) update(c *Child, authoritative bool) (owners []string) {
 	unchanged := before != nil && before.owner == c.Owner && before.stamp == c.Stamp && before.applied == c.Applied && s.equal(before.child(), c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.all.known[c.UID]; now != before { // a response has replaced it
+	if now := s.all.known(c.Key, c.UID); now != before { // a response has replaced it
 		before, unchanged = now, false
 		if outdated() {
 			return nil
@@ -246,10 +248,10 @@ func (s *Store) update(c *Child, authoritative bool) (owners []string) {
 // gone removes a child after its deletion event. It returns its owner; "" means
 // that the event is outdated or the child unknown. An unknown version means that a list detected the
 // deletion; mark is that of the list.
-func (s *Store) gone(id object.Identity, mark uint64) (owner string) {
+func (s *Store) gone(info kind.Info, id object.Identity, mark uint64) (owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.all.known[id.UID]
+	e := s.all.known(keyOf(info, id), id.UID)
 	if e == nil {
 		return ""
 	}
@@ -272,10 +274,10 @@ func (s *Store) Add(c *Child) {
 }
 
 func (s *Store) put(c *Child) {
-	if before := s.all.known[c.UID]; before != nil {
+	if before := s.all.known(c.Key, c.UID); before != nil {
 		s.remove(before)
 	}
-	s.all.add(s.all.entryOf(s.bounded(c)))
+	s.all.add(entryOf(s.bounded(c)))
 }
 
 func (s *Store) remove(e *entry) {
@@ -289,9 +291,9 @@ func (s *Store) identities(info kind.Info, namespace string) iter.Seq[object.Ide
 	defer s.mu.Unlock()
 	var all []object.Identity
 	apiVersion := info.APIVersion()
-	for uid, e := range s.all.known {
+	for e := range s.all.each() {
 		if k := e.key(); k.APIVersion == apiVersion && k.Kind == info.Kind && (namespace == "" || k.Namespace == namespace) {
-			all = append(all, object.Identity{Namespace: k.Namespace, Name: k.Name, UID: uid})
+			all = append(all, object.Identity{Namespace: k.Namespace, Name: k.Name, UID: e.packed.UID()})
 		}
 	}
 	return func(yield func(object.Identity) bool) {

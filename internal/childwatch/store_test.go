@@ -150,7 +150,7 @@ func TestStoreFindsChildrenByNameAndOwner(t *testing.T) {
 	}
 	again := state{uid: "u2", version: 7, owner: ownerB}.child(t, s)
 	s.update(again, false)
-	if got := s.gone(object.Identity{UID: "u1", ResourceVersion: "8"}, 0); got != ownerB {
+	if got := s.gone(configs, object.Identity{Namespace: "ns", Name: "a", UID: "u1", ResourceVersion: "8"}, 0); got != ownerB {
 		t.Errorf("the deletion of the former object wakes %q, want its owner", got)
 	}
 	if !reflect.DeepEqual(s.Find(again.Key), again) || !reflect.DeepEqual(s.Of(ownerB), []*Child{again}) {
@@ -183,7 +183,7 @@ func TestDeletionsCountUnlessAWriteIsNewer(t *testing.T) {
 		c := state{version: 5, owner: ownerA}.child(t, s)
 		c.mark = 10
 		s.update(c, false)
-		if got := s.gone(object.Identity{UID: test.uid, ResourceVersion: test.version}, test.mark); got != test.want {
+		if got := s.gone(configs, object.Identity{Namespace: "ns", Name: "a", UID: test.uid, ResourceVersion: test.version}, test.mark); got != test.want {
 			t.Errorf("%s: wakes %q, want %q", name, got, test.want)
 		}
 		if known := s.Find(c.Key) != nil; known == (test.want != "") {
@@ -223,7 +223,7 @@ func TestWritesHoldBackTheirOwnEvents(t *testing.T) {
 				t.Errorf("%s: the event wakes %q during the write", name, got)
 			}
 		default:
-			if got := s.gone(object.Identity{UID: "u1", ResourceVersion: "4"}, 0); got != "" {
+			if got := s.gone(configs, object.Identity{Namespace: "ns", Name: "a", UID: "u1", ResourceVersion: "4"}, 0); got != "" {
 				t.Errorf("%s: the deletion wakes %q during the write", name, got)
 			}
 		}
@@ -260,11 +260,11 @@ func TestDeletedChildrenStayWhileTheirDeletionTakesTime(t *testing.T) {
 		s := store()
 		c := test.child
 		c.UID, c.Owner = "u1", ownerA
-		c.packed = new(object.Packer).Pack(&object.Body{Identity: object.Identity{UID: "u1"}})
+		c.packed = new(object.Packer).Pack(&object.Body{Identity: object.Identity{Kind: c.Kind, UID: "u1"}})
 		s.put(&c)
 		s.Sending(c.Key)
 		s.Dropped(&c)
-		if c.Slow() != test.slow || (s.Find(c.Key) != nil) != test.slow || s.isNew("u1") == test.slow {
+		if c.Slow() != test.slow || (s.Find(c.Key) != nil) != test.slow || (s.former(&c) != nil) != test.slow {
 			t.Errorf("%s: it stays: %t, want %t", name, s.Find(c.Key) != nil, test.slow)
 		}
 		if len(s.sending) > 0 {

@@ -180,12 +180,12 @@ func (w *Watches) deliver(of Watch, e stream.Event) {
 		return
 	}
 	if e.Type == kube.Deleted {
-		if owner := store.gone(e.Body.Identity, e.Mark); owner != "" {
+		if owner := store.gone(info, e.Body.Identity, e.Mark); owner != "" {
 			w.config.Wake(owner, info, e.Body.Namespace)
 		}
 		return
 	}
-	if !e.Authoritative && store.At(e.Body.Identity) != nil {
+	if !e.Authoritative && store.At(info, e.Body.Identity) != nil {
 		return // from the response to the operator's own write, for example
 	}
 	c, err := store.Read(info, e.Body)
@@ -194,7 +194,7 @@ func (w *Watches) deliver(of Watch, e stream.Event) {
 		return
 	}
 	c.mark = e.Mark
-	if e.Type == kube.Listed && store.isNew(c.UID) && !w.Complete([]Watch{of}) {
+	if e.Type == kube.Listed && store.former(c) == nil && !w.Complete([]Watch{of}) {
 		store.update(c, e.Authoritative) // the owners wait for the end of this list
 		return
 	}

@@ -146,9 +146,9 @@ func (d *dictionary) compress(raw []byte) []byte {
 	return data
 }
 
-// decode returns what [dictionary.compress] compressed.
-func (d *dictionary) decode(data []byte, size int) []byte {
-	raw, err := d.similar.Decode(make([]byte, 0, size), data)
+// decode returns what [dictionary.compress] compressed, in a slice with enough capacity.
+func (d *dictionary) decode(data, into []byte) []byte {
+	raw, err := d.similar.Decode(into, data)
 	if err != nil {
 		panic(err) // the data is our own and in memory
 	}
@@ -175,18 +175,17 @@ func (d *dictionary) deflate(raw []byte) []byte {
 	return bytes.Clone(out.Bytes())
 }
 
-// inflate returns what [dictionary.deflate] compressed.
-func (d *dictionary) inflate(data []byte, size int) []byte {
+// inflate returns what [dictionary.deflate] compressed, in a slice of its length.
+func (d *dictionary) inflate(data, into []byte) []byte {
 	r, _ := d.readers.Get().(io.ReadCloser)
 	if r == nil {
 		r = flate.NewReaderDict(bytes.NewReader(data), d.raw)
 	} else if err := r.(flate.Resetter).Reset(bytes.NewReader(data), d.raw); err != nil {
 		panic(err) // it never fails
 	}
-	raw := make([]byte, size)
-	if _, err := io.ReadFull(r, raw); err != nil {
+	if _, err := io.ReadFull(r, into); err != nil {
 		panic(err) // the data is our own and in memory
 	}
 	d.readers.Put(r)
-	return raw
+	return into
 }

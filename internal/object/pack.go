@@ -1,6 +1,10 @@
 package object
 
-import "sync/atomic"
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+)
 
 // Packer compresses bodies of one resource that are kept for long. Objects of a resource
 // resemble each other: bodies that were packed before are dictionaries for all others, which
@@ -8,8 +12,8 @@ import "sync/atomic"
 // too many objects resemble none: see [dictionaries]. A Packer is safe for
 // concurrent use. The zero value is ready for use.
 type Packer struct {
-	known dictionaries
-	typed atomic.Pointer[typeName] // of the last body
+	known  dictionaries
+	shapes atomic.Pointer[[]*shape] // of the last bodies
 }
 
 // form is the form of packed data.
@@ -33,30 +37,60 @@ const (
 	enough = 1. / 3
 	// enoughQuickly is the same for [Packer.PackQuickly].
 	enoughQuickly = 2. / 3
+	// maxShapes limits the shapes that are known. Packed bodies keep theirs.
+	maxShapes = 2 * maxDictionaries
 	// largestBuffer is the largest buffer that is kept for the next object.
 	largestBuffer = 64 << 10
 )
 
 // Pack compresses a body. It does not keep the body, nor its decoded values.
-func (p *Packer) Pack(b *Body) *Packed { return p.pack(b, enough) }
+func (p *Packer) Pack(b *Body) *Packed { return p.pack(b, "", enough) }
+
+// PackWithout is like [Packer.Pack], but leaves out a text of the JSON that the caller keeps
+// anyway. [Packed.Body] needs it.
+func (p *Packer) PackWithout(b *Body, kept string) *Packed { return p.pack(b, kept, enough) }
 
 // PackQuickly is like [Packer.Pack] for a body that is packed again after every turn: more
 // objects are left in S2, which takes more memory than DEFLATE but a fraction of its time.
-func (p *Packer) PackQuickly(b *Body) *Packed { return p.pack(b, enoughQuickly) }
+func (p *Packer) PackQuickly(b *Body) *Packed { return p.pack(b, "", enoughQuickly) }
 
 // pack compresses a body. limit is the part of its size that is good enough for S2.
-func (p *Packer) pack(b *Body, limit float64) *Packed {
-	packed := p.identify(b.Identity)
-	packed.data, packed.size, packed.memory, packed.stale = b.raw, uint32(len(b.raw)), b.Memory(), b.stale
-	packed.parts = [2]narrow{narrowed(b.parts.metadata), narrowed(b.parts.status)}
+func (p *Packer) pack(b *Body, kept string, limit float64) *Packed {
+	h := headOf(b.Identity)
+	h.memory, h.stale, h.parts = uint64(b.Memory()), b.stale, b.parts
 	if len(b.raw) < smallestPacked {
-		return packed
+		return &Packed{p.shape(b.Identity, nil), h.encode(b.raw)}
 	}
-	d, data := p.known.compress(b.UID, b.raw)
-	if float64(len(data)) <= limit*float64(len(b.raw)) {
-		packed.dictionary, packed.data, packed.form = d, data, similar
-	} else if data := d.deflate(b.raw); len(data) < len(b.raw) {
-		packed.dictionary, packed.data, packed.form = d, data, deflated
+	raw := h.gaps.open(b.raw, b.UID, kept)
+	h.size = uint64(len(raw))
+	d, data := p.known.compress(b.UID, raw)
+	h.form = similar
+	if float64(len(data)) > limit*float64(len(raw)) {
+		data, h.form = d.deflate(raw), deflated
+		if len(data) >= len(raw) {
+			data, h.form = raw, plain
+		}
 	}
-	return packed
+	return &Packed{p.shape(b.Identity, d), h.encode(data)}
+}
+
+// shape returns the shape of packed bodies with the type of the identity and the dictionary.
+func (p *Packer) shape(id Identity, d *dictionary) *shape {
+	for {
+		known := p.shapes.Load()
+		var all []*shape
+		if known != nil {
+			all = *known
+		}
+		for _, s := range all {
+			if s.dictionary == d && s.kind == id.Kind && s.apiVersion == id.APIVersion {
+				return s
+			}
+		}
+		made := &shape{strings.Clone(id.APIVersion), strings.Clone(id.Kind), d}
+		all = append(slices.Clone(all[max(0, len(all)-maxShapes+1):]), made)
+		if p.shapes.CompareAndSwap(known, &all) {
+			return made
+		}
+	}
 }

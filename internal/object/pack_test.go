@@ -137,14 +137,14 @@ func TestQuickPackingPrefersSpeed(t *testing.T) {
 	}
 	raw := set("other", string(digits))
 	slow, quick := p.Pack(mustParse(t, raw)), p.PackQuickly(mustParse(t, raw))
-	if slow.form != deflated || quick.form != similar || quick.Size() <= slow.Size() || quick.Size() > len(raw)*2/3 {
-		t.Errorf("of %d bytes, %d are kept in form %d; quickly packed %d in form %d", len(raw), slow.Size(), slow.form, quick.Size(), quick.form)
+	if slow.head().form != deflated || quick.head().form != similar || quick.Size() <= slow.Size() || quick.Size() > len(raw)*2/3 {
+		t.Errorf("of %d bytes, %d are kept in form %d; quickly packed %d in form %d", len(raw), slow.Size(), slow.head().form, quick.Size(), quick.head().form)
 	}
 	if !bytes.Equal(quick.Body().Raw(), raw) {
 		t.Error("the quickly packed body has changed")
 	}
-	if odd := p.PackQuickly(mustParse(t, random(t, source, 4000))); odd.form != deflated {
-		t.Errorf("an object that S2 does not shorten has form %d", odd.form)
+	if odd := p.PackQuickly(mustParse(t, random(t, source, 4000))); odd.head().form != deflated {
+		t.Errorf("an object that S2 does not shorten has form %d", odd.head().form)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestOddObjectsDoNotTakeTheDictionaryFromOthers(t *testing.T) {
 	for i := range 2000 {
 		odd := random(t, source, 400)
 		packed := p.Pack(mustParse(t, odd))
-		kept[packed.dictionary] = true
+		kept[packed.shape.dictionary] = true
 		if i%100 == 0 && !bytes.Equal(packed.Body().Raw(), odd) {
 			t.Fatal("another object was returned")
 		}

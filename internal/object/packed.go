@@ -1,116 +1,116 @@
 package object
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
-// typeName is the type of the objects of a resource. Packed bodies share it.
-type typeName struct{ apiVersion, kind string }
-
-// Packed is a body in compressed form. There is one for each child, and for each object with
-// a timer, so it is small: the parts of its identity are in one text.
+// Packed is a body in compressed form. It is immutable. There is one for each child, and for
+// each object with a timer, so it is small: all but the parts that many share is one text.
 type Packed struct {
-	typed      *typeName
-	names      string // namespace, name, uid; also the resource version if it has no number
-	number     uint64 // the resource version; 0 means that it is not a decimal number
-	dictionary *dictionary
-	data       []byte
-	memory     int
-	size       uint32    // of the JSON
-	ends       [3]uint32 // of the namespace, the name and the uid in names
-	parts      [2]narrow
-	form       form
-	stale      bool
-	deleting   bool
+	shape *shape
+	text  string // of a head
 }
 
-// narrow is a [span] in half of its memory.
-type narrow struct{ from, to uint32 }
-
-func narrowed(s span) narrow { return narrow{uint32(s.from), uint32(s.to)} }
-
-func (n narrow) wide() span { return span{int(n.from), int(n.to)} }
-
-// identify returns a packed body without content.
-func (p *Packer) identify(id Identity) *Packed {
-	typed := p.typed.Load()
-	if typed == nil || typed.apiVersion != id.APIVersion || typed.kind != id.Kind {
-		typed = &typeName{strings.Clone(id.APIVersion), strings.Clone(id.Kind)}
-		p.typed.Store(typed)
-	}
-	k := &Packed{typed: typed, names: id.Namespace + id.Name + id.UID, deleting: id.Deleting}
-	for i, text := range []string{id.Namespace, id.Name, id.UID} {
-		k.ends[i] = uint32(len(text))
-		if i > 0 {
-			k.ends[i] += k.ends[i-1]
-		}
-	}
-	var decimal bool
-	if k.number, decimal = Decimal(id.ResourceVersion); !decimal {
-		k.names += id.ResourceVersion
-	}
-	return k
+// shape is what the packed bodies of a resource have in common.
+type shape struct {
+	apiVersion, kind string
+	dictionary       *dictionary // nil means that they are not compressed
 }
 
 // Body returns the body.
-func (k *Packed) Body() *Body {
-	b := (&Body{Identity: k.Identity(), raw: k.data, parts: parts{k.parts[0].wide(), k.parts[1].wide()}, stale: k.stale}).taking(k.memory)
-	switch k.form {
+func (k *Packed) Body() *Body { return k.BodyWith("") }
+
+// BodyWith returns the body that [Packer.PackWithout] packed without the text.
+func (k *Packed) BodyWith(kept string) *Body {
+	h := k.head()
+	id := k.identity(&h)
+	b := (&Body{Identity: id, parts: h.parts, stale: h.stale}).taking(int(h.memory))
+	spare := len(id.UID) + len(kept) // for the gaps
+	switch data := []byte(h.data); h.form {
 	case similar:
-		b.raw = k.dictionary.decode(k.data, int(k.size))
+		b.raw = k.shape.dictionary.decode(data, make([]byte, 0, int(h.size)+spare))
 	case deflated:
-		b.raw = k.dictionary.inflate(k.data, int(k.size))
+		b.raw = k.shape.dictionary.inflate(data, make([]byte, h.size, int(h.size)+spare))
+	default:
+		b.raw = data
 	}
+	b.raw = h.gaps.fill(b.raw, id.UID, kept)
 	return b
 }
 
-// Namespace returns the namespace of the object.
-func (k *Packed) Namespace() string { return k.names[:k.ends[0]] }
+// Type returns the type of the object.
+func (k *Packed) Type() (apiVersion, kind string) { return k.shape.apiVersion, k.shape.kind }
 
-// Name returns the name of the object.
-func (k *Packed) Name() string { return k.names[k.ends[0]:k.ends[1]] }
+// Names returns the namespace and the name of the object.
+func (k *Packed) Names() (namespace, name string) {
+	h := k.head()
+	return h.namespace, h.name
+}
 
 // UID returns the uid of the object.
-func (k *Packed) UID() string { return k.names[k.ends[1]:k.ends[2]] }
+func (k *Packed) UID() string {
+	h := k.head()
+	return h.uid.String()
+}
+
+// HasUID reports whether the object has the uid. It allocates nothing.
+func (k *Packed) HasUID(uid string) bool {
+	h := k.head()
+	return h.uid == shortUID(uid)
+}
 
 // Deleting reports whether the object has a deletion timestamp.
-func (k *Packed) Deleting() bool { return k.deleting }
+func (k *Packed) Deleting() bool {
+	h := k.head()
+	return h.deleting
+}
 
 // Identity returns the identity of the body.
 func (k *Packed) Identity() Identity {
+	h := k.head()
+	return k.identity(&h)
+}
+
+func (k *Packed) identity(h *head) Identity {
 	return Identity{
-		APIVersion: k.typed.apiVersion, Kind: k.typed.kind, Namespace: k.Namespace(), Name: k.Name(), UID: k.UID(),
-		ResourceVersion: k.ResourceVersion(), Deleting: k.deleting,
+		APIVersion: k.shape.apiVersion, Kind: k.shape.kind, Namespace: h.namespace, Name: h.name, UID: h.uid.String(),
+		ResourceVersion: h.resourceVersion(), Deleting: h.deleting,
 	}
 }
 
 // ResourceVersion returns the resource version.
 func (k *Packed) ResourceVersion() string {
-	if k.number > 0 {
-		return strconv.FormatUint(k.number, 10)
+	h := k.head()
+	return h.resourceVersion()
+}
+
+func (h *head) resourceVersion() string {
+	if h.number > 0 {
+		return strconv.FormatUint(h.number, 10)
 	}
-	return k.names[k.ends[2]:]
+	return h.version
 }
 
 // Is reports whether the body has the identity.
 func (k *Packed) Is(id Identity) bool {
-	return k.HasVersion(id.ResourceVersion) && k.UID() == id.UID && k.deleting == id.Deleting && k.Namespace() == id.Namespace && k.Name() == id.Name &&
-		k.typed.apiVersion == id.APIVersion && k.typed.kind == id.Kind
+	h := k.head()
+	return h.hasVersion(id.ResourceVersion) && h.uid == shortUID(id.UID) && h.deleting == id.Deleting && h.namespace == id.Namespace && h.name == id.Name &&
+		k.shape.apiVersion == id.APIVersion && k.shape.kind == id.Kind
 }
 
 // HasVersion reports whether the body has the resource version.
 func (k *Packed) HasVersion(version string) bool {
-	if number, decimal := Decimal(version); decimal || k.number > 0 {
-		return number == k.number
+	h := k.head()
+	return h.hasVersion(version)
+}
+
+func (h *head) hasVersion(version string) bool {
+	if number, decimal := Decimal(version); decimal || h.number > 0 {
+		return number == h.number
 	}
-	return k.names[k.ends[2]:] == version
+	return h.version == version
 }
 
 // Key returns the key of the object: see [Identity.Key].
-func (k *Packed) Key() string {
-	return Identity{Namespace: k.Namespace(), Name: k.Name(), UID: k.UID()}.Key()
-}
+func (k *Packed) Key() string { return k.Identity().Key() }
 
 // Newer reports whether the body is a newer version than another one of the same object: see
 // [Identity.Newer].
@@ -129,19 +129,28 @@ func (k *Packed) Older(than Identity) bool {
 
 // Version returns the resource version as a number: see [Identity.Version].
 func (k *Packed) Version() (v uint64, ok bool) {
-	if k.number > 0 {
-		return k.number, true
+	h := k.head()
+	if h.number > 0 {
+		return h.number, true
 	}
-	return Identity{ResourceVersion: k.names[k.ends[2]:]}.Version()
+	return Identity{ResourceVersion: h.version}.Version()
 }
 
 // Stale reports whether the body is older than its resource version: see [Body.At].
-func (k *Packed) Stale() bool { return k.stale }
+func (k *Packed) Stale() bool {
+	h := k.head()
+	return h.stale
+}
 
 // Hollow returns only the identity of the body. Its content must not be used.
 func (k *Packed) Hollow() *Packed {
-	return &Packed{typed: k.typed, names: k.names, number: k.number, ends: k.ends, deleting: k.deleting, stale: k.stale}
+	h := k.head()
+	h.form, h.size, h.memory, h.parts, h.gaps = plain, 0, 0, parts{}, gaps{}
+	return &Packed{&shape{apiVersion: k.shape.apiVersion, kind: k.shape.kind}, h.encode(nil)}
 }
 
 // Size returns the bytes that the packed JSON takes.
-func (k *Packed) Size() int { return len(k.data) }
+func (k *Packed) Size() int {
+	h := k.head()
+	return len(h.data)
+}

@@ -84,19 +84,23 @@ func (o *owner) call(id string) *reconciled {
 // reconciled is the state of one reconcile handler of one object.
 type reconciled struct {
 	id      string    // of the handler
-	called  bool      // by this process
 	essence string    // identifies the essence of the last call; "" means that it is the one of owner.body
-	dirty   bool      // a child has changed since the last call
 	due     time.Time // the time of the next call; zero means none
-	held    bool      // it cannot be called now; an event starts another turn when it can
 	retries int
 	started time.Time // of the first attempt
 	verdict verdict
 	saved   fingerprint // of the inventory as it was saved last
 	checked string      // the version of the object that was compared with it
+	far     *farCalls   // nil means that there were none
+	called  bool        // by this process
+	dirty   bool        // a child has changed since the last call
+	held    bool        // it cannot be called now; an event starts another turn when it can
+}
 
-	far   time.Duration // the time that the calls for children in other namespaces use up
-	farAt time.Time     // when far was computed
+// farCalls limits the calls for children in other namespaces.
+type farCalls struct {
+	used time.Duration // the time that the calls use up
+	at   time.Time     // when used was computed
 }
 
 // fingerprint identifies a text that is compared, but not needed.
@@ -328,11 +332,14 @@ const (
 // that namespace can make any object look like a child, and change it again and again. So
 // after many such changes, the calls are delayed.
 func (s *reconciled) wakeFar(now time.Time) {
-	if s.far = max(0, s.far-now.Sub(s.farAt)); s.far < farBurst*farPause {
-		s.far, s.farAt, s.dirty = s.far+farPause, now, true
+	if s.far == nil {
+		s.far = &farCalls{}
+	}
+	if s.far.used = max(0, s.far.used-now.Sub(s.far.at)); s.far.used < farBurst*farPause {
+		s.far.used, s.far.at, s.dirty = s.far.used+farPause, now, true
 		return
 	}
-	s.farAt = now
+	s.far.at = now
 	if at := now.Add(farPause); s.due.IsZero() || at.Before(s.due) {
 		s.due = at
 	}

@@ -244,7 +244,7 @@ func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 		return
 	}
 	x.result.Written++
-	now := x.Store.At(body.Identity) // its event may arrive before the response
+	now := x.Store.At(w.Info, body.Identity) // its event may arrive before the response
 	if now == nil {
 		now, err = x.Store.Read(w.Info, body)
 	}
