@@ -125,6 +125,14 @@ func (b *bench) deletions(ctx context.Context, c *cluster.Cluster, name string, 
 		if _, err := p.harness.Ask("reset"); err != nil {
 			return err
 		}
+		before, err := c.Requests(ctx)
+		if err != nil {
+			return err
+		}
+		stop, err := b.profile(p, "B8", name)
+		if err != nil {
+			return err
+		}
 		cpu, err := proc.CPU(p.pid())
 		if err != nil {
 			return err
@@ -147,7 +155,14 @@ func (b *bench) deletions(ctx context.Context, c *cluster.Cluster, name string, 
 		if err != nil {
 			return err
 		}
+		if err := stop(); err != nil {
+			return err
+		}
 		s, err := p.harness.Ask("counts")
+		if err != nil {
+			return err
+		}
+		after, err := c.Requests(ctx)
 		if err != nil {
 			return err
 		}
@@ -156,6 +171,7 @@ func (b *bench) deletions(ctx context.Context, c *cluster.Cluster, name string, 
 			{Name: "rate", Is: each / took.Seconds(), Unit: "objects/s"},
 			{Name: "CPU per object", Is: float64((end - cpu).Microseconds()) / 1000 / each, Unit: "ms"},
 			{Name: "handler calls per object", Is: float64(s.Calls) / each, Unit: "calls"},
+			{Name: "writes per object", Is: after.Since(before).Writes("sprockets") / each, Unit: "requests"},
 		}})
 		return nil
 	})

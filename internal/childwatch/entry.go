@@ -15,7 +15,7 @@ import (
 type entry struct {
 	packed object.Packed // without the uid of the owner: see [Child.Body]
 	owner  string        // entries with the same owner share it
-	rare   *rare  // nil means that it has none, as most children
+	rare   *rare         // nil means that it has none, as most children
 	mark   uint64
 
 	stamp, digest uint32

@@ -68,7 +68,12 @@ func (p *pass) save(ctx context.Context) error {
 		todo = nil
 	}
 	notes, _ := c.notes.Split()
-	if len(todo)+len(notes) == 0 && (p.reason != cause.Delete || c.due.Set) {
+	switch {
+	case len(todo)+len(notes) > 0:
+	case p.reason != cause.Delete || c.due.Set:
+		return nil
+	case p.endsWithRelease():
+		c.notes = patch.Patch{}
 		return nil
 	}
 	if err = p.restart(ctx); err != nil {
@@ -81,6 +86,13 @@ func (p *pass) save(ctx context.Context) error {
 		return err
 	}
 	return p.saveOutcomes(ctx, note)
+}
+
+// endsWithRelease reports whether the removal of the operator's finalizer is all that is left
+// to do. Then that one write is also the record of the deletion. Records of earlier attempts
+// go with the object, unless another finalizer keeps it.
+func (p *pass) endsWithRelease() bool {
+	return p.blocked && !p.tearing && len(p.change.parts) == 0 && (p.change.notes.Empty() || len(p.body.Finalizers()) == 1)
 }
 
 // saveTodo puts the records into the change, and a note with the changes that
