@@ -132,8 +132,9 @@ type Controller struct {
 	// indexed maps the keys of objects to the versions in the indices, while the watches
 	// only fill those.
 	indexed sync.Map
-	leaving sync.Map // maps the keys of objects that left the selection, until they are released, to their versions
-	costly  sync.Map // maps the keys of large objects to the cost of a turn
+	leaving sync.Map      // maps the keys of objects that left the selection, until they are released, to their versions
+	costly  sync.Map      // maps the keys of large objects to the cost of a turn
+	backlog object.Packer // of entries that were shed
 
 	mu         sync.Mutex
 	memories   map[string]*process.Memory

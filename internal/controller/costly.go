@@ -35,6 +35,9 @@ const (
 	// costlyBacklog limits the queued bytes of costly objects of one resource. More of
 	// them are queued without their content, and read again when their turns start.
 	costlyBacklog = 24 << 20
+	// packedBacklog limits the compressed bytes of other objects of one resource that are
+	// queued because their namespace has filled half of the backlog.
+	packedBacklog = 8 << 20
 	// costlyPatience is the time after which another costly turn starts although none
 	// has ended. Otherwise slow handlers would block all large objects.
 	costlyPatience = 10 * time.Second
@@ -147,17 +150,32 @@ func (c *Controller) noteCost(key string, body *object.Body) {
 // shed returns an entry without the content of the object, which is read again when the
 // turn starts. Otherwise large objects whose turns wait for the memory of others would
 // block the watch, and with it all objects of the resource. Objects that wait for their
-// own slow handlers would fill the memory. A
+// own slow handlers would fill the memory. If there is room, small objects that resemble
+// others are compressed instead: that takes less time than to read them again. A
 // deletion counts as missed: only the identity of the object is known then.
-func (c *Controller) shed(_ string, e entry) entry {
-	cost, event := max(1, c.costOf(e.event.Body)), *e.event
-	event.Body = event.Body.Identity.Stub()
+func (c *Controller) shed(_ string, e entry, roomy bool) entry {
+	event, body := *e.event, e.event.Body
 	e.event = &event
 	if event.Gone() {
-		event.Missed = true
-	} else {
-		e.shed = cost
+		event.Body, event.Missed = body.Identity.Stub(), true
+		return e
 	}
+	if e.shed = c.costOf(body); e.shed == 0 && roomy {
+		e.packed = c.backlog.PackSimilar(body)
+	}
+	e.shed = max(1, e.shed)
+	event.Body = body.Identity.Bare()
+	return e
+}
+
+// restore returns the entry that was shed with its content.
+func (c *Controller) restore(ctx context.Context, e entry) entry {
+	if e.packed == nil {
+		return c.reread(ctx, e)
+	}
+	event := *e.event
+	event.Body = e.packed.Body()
+	e.event, e.packed, e.shed = &event, nil, 0
 	return e
 }
 

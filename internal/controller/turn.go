@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gopf.dev/gopf/internal/alarm"
+	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/queue"
 )
@@ -19,6 +20,8 @@ type entry struct {
 	since uint32 // of the event: the number of pauses before its watch started
 	left  bool   // the event is a state that the label selector does not match
 	shed  int    // the cost of the turn, if the event has only the identity; see [Controller.shed]
+
+	packed *object.Packed // the content of an entry that was shed; nil means that it is read again
 
 	namespace string // of the object, if it is known; namespaces take turns
 }
@@ -36,7 +39,7 @@ func (c *Controller) open(work context.Context) {
 		c.members = members{}
 	}
 	c.queue = queue.New(queue.Config[string, entry]{
-		Turn: c.turn, Add: c.add, Merge: c.merge, Shed: c.shed, Weigh: weigh, Urgent: urgent, Limit: c.config.Backlog, Workers: c.config.WorkerLimit, Active: activeTurns,
+		Turn: c.turn, Follow: c.follow, Add: c.add, Merge: c.merge, Shed: c.shed, Keeps: keeps, SpareLimit: packedBacklog, Weigh: weigh, Urgent: urgent, Limit: c.config.Backlog, Workers: c.config.WorkerLimit, Active: activeTurns,
 		Cost: c.cost, Budget: c.config.Budget, CostlyLimit: costlyBacklog, Large: costlyTurn, Modest: c.config.Modest,
 		Group: func(_ string, e entry) string { return e.namespace },
 	})
@@ -134,7 +137,7 @@ func (c *Controller) Hurry() {
 func (c *Controller) turn(ctx context.Context, key string, e entry) {
 	expected := c.cost(key, e)
 	if e.shed > 0 && e.event != nil {
-		e = c.reread(ctx, e)
+		e = c.restore(ctx, e)
 	}
 	if e.event != nil {
 		e.event.Body.Measure()
@@ -233,7 +236,7 @@ func (c *Controller) join(waiting []entry, e entry, every bool) []entry {
 		before := *last
 		*last = e
 		if last.event = before.event.Join(e.event); last.event.Body == before.event.Body {
-			last.shed = before.shed
+			last.shed, last.packed = before.shed, before.packed
 		}
 	}
 	return waiting
@@ -249,4 +252,12 @@ func weigh(e entry) int {
 		return 0
 	}
 	return e.event.Body.Size()
+}
+
+// keeps returns the bytes that an entry keeps although it was shed.
+func keeps(e entry) int {
+	if e.packed == nil {
+		return 0
+	}
+	return e.packed.Size()
 }

@@ -72,3 +72,20 @@ func TestTextsThatTheCallerKeepsAreLeftOut(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlySimilarBodiesArePackedAsSimilar(t *testing.T) {
+	var p Packer
+	p.Pack(mustParse(t, set("first", "")))
+	raw := set("second", "")
+	if k := p.PackSimilar(mustParse(t, raw)); k == nil || k.Size() > len(raw)/6 || !bytes.Equal(k.Body().Raw(), raw) {
+		t.Errorf("got %v", k)
+	}
+	if k := p.PackSimilar(mustParse(t, random(t, rand.New(rand.NewPCG(1, 2)), 4000))); k != nil {
+		t.Errorf("an object that resembles no other was packed to %d bytes", k.Size())
+	}
+	var empty Packer
+	tiny := []byte(`{"metadata":{"name":"a"}}`)
+	if k := empty.PackSimilar(mustParse(t, tiny)); k != nil && !bytes.Equal(k.Body().Raw(), tiny) {
+		t.Errorf("got %s", k.Body().Raw())
+	}
+}

@@ -33,6 +33,10 @@ func unreadable(head []byte, err error) *UnreadableError {
 	return &UnreadableError{identify(head), err}
 }
 
+// Bare returns a body of which only the identity may be used. It takes less memory than
+// [Identity.Stub].
+func (i Identity) Bare() *Body { return &Body{Identity: i} }
+
 // Stub returns a body that has only the identity.
 func (i Identity) Stub() *Body {
 	metadata := map[string]any{"name": i.Name, "uid": i.UID}

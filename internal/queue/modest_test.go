@@ -164,7 +164,7 @@ func TestEntriesThatWaitForRunningTurnsAreShed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []int
 		turn := make(chan struct{})
-		q := New(Config[int, int]{Weigh: func(entry int) int { return entry }, Limit: 10, Shed: func(int, int) int { return 0 },
+		q := New(Config[int, int]{Weigh: func(entry int) int { return entry }, Limit: 10, Shed: func(int, int, bool) int { return 0 },
 			Turn: func(_ context.Context, _, entry int) {
 				<-turn
 				got = append(got, entry)

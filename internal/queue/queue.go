@@ -17,6 +17,11 @@ type Config[K comparable, E any] struct {
 	// append.
 	Add func(waiting []E, entry E) []E
 
+	// Follow handles an entry that arrived during a turn of its key, at the end of that
+	// turn. It must be quick. It reports whether it did; otherwise the entry waits for a turn
+	// of its own, behind those of other keys. nil means that all entries do.
+	Follow func(ctx context.Context, key K, entry E) (done bool)
+
 	// Weigh returns the bytes that a waiting entry keeps in memory. Put blocks while
 	// Limit bytes or more wait for a slot. Limit 0 means no limit; a nil Weigh means that
 	// entries weigh nothing. Entries of costly turns count toward CostlyLimit instead.
@@ -31,11 +36,16 @@ type Config[K comparable, E any] struct {
 	// keep at most one entry of each key. nil means Add.
 	Merge func(waiting []E, entry E) []E
 
-	// Shed returns a form of an entry that needs almost no memory. Put uses it instead
+	// Shed returns a form of an entry that needs little memory. Put uses it instead
 	// of blocking if the turn of the entry is costly, or if it is urgent and its group has
 	// half of Limit or more. Put also uses it while Limit bytes or more wait for running
 	// turns. nil means that Put blocks.
-	Shed func(key K, entry E) E
+	//
+	// With roomy, the result may keep some bytes, which Keeps returns. They may take SpareLimit
+	// in all. Otherwise it should keep none.
+	Shed       func(key K, entry E, roomy bool) E
+	Keeps      func(entry E) int
+	SpareLimit int
 
 	// Cost estimates the memory that the turn of an entry takes. Turns that cost
 	// nothing overtake the others, which start only if Budget has room for them. nil
@@ -80,6 +90,7 @@ type Queue[K comparable, E any] struct {
 	weight    int            // of entries that wait for a slot, without those of costly turns
 	costly    int            // weight of entries of costly turns that wait for a slot
 	parked    int            // weight of entries that wait for the running turns of their keys
+	kept      int            // bytes that shed entries keep
 	shares    map[string]int // weight by group, as far as it is part of weight
 	actors    map[K]*actor[E]
 	most      int              // the largest number of actors since they were last none
@@ -128,8 +139,8 @@ const (
 	large
 )
 
-// load is the weight of the waiting entries of one key.
-type load struct{ ordinary, costly int }
+// load is the weight of the waiting entries of one key, and the bytes that shed ones keep.
+type load struct{ ordinary, costly, kept int }
 
 // New returns an empty queue.
 func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
@@ -141,6 +152,9 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	}
 	if c.Weigh == nil {
 		c.Weigh = func(E) int { return 0 }
+	}
+	if c.Keeps == nil {
+		c.Keeps = func(E) int { return 0 }
 	}
 	if c.Cost == nil {
 		c.Cost = func(K, E) int { return 0 }
@@ -163,7 +177,7 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	defer q.mu.Unlock()
 	for q.full(key, entry, 1) && !q.closed {
 		if q.sheds(key, entry) {
-			entry = q.config.Shed(key, entry)
+			entry = q.config.Shed(key, entry, q.kept < q.config.SpareLimit)
 			break
 		}
 		if q.urgent(entry) && !q.hogs(key, entry) && !q.full(key, entry, 2) {
@@ -262,7 +276,7 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 	if a.running && q.config.Limit > 0 && q.parked >= q.config.Limit {
 		add = q.config.Merge
 		if q.config.Shed != nil && q.config.Weigh(entry) > 0 {
-			entry = q.config.Shed(key, entry)
+			entry = q.config.Shed(key, entry, q.kept < q.config.SpareLimit)
 		}
 	}
 	q.count(a, -1)
@@ -360,6 +374,7 @@ func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
 	a.room = nil
 	if entry, some := q.take(key, a); some {
 		q.config.Turn(ctx, key, entry)
+		q.follow(ctx, key, a)
 	}
 	if leave != nil {
 		leave()
@@ -375,6 +390,16 @@ func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
 		q.remove(key)
 	}
 	q.advance()
+}
+
+// follow handles the entry that waits for the end of a turn, if it needs no turn of its own.
+func (q *Queue[K, E]) follow(ctx context.Context, key K, a *actor[E]) {
+	if q.config.Follow == nil {
+		return
+	}
+	if entry, some := q.take(key, a); some && !q.config.Follow(ctx, key, entry) {
+		q.Again(key, entry)
+	}
 }
 
 // remove removes the actor of a key. A map never shrinks, so after a storm of entries it
@@ -403,6 +428,7 @@ func (q *Queue[K, E]) take(key K, a *actor[E]) (entry E, some bool) {
 	a.waiting = a.waiting[1:]
 	a.load.ordinary -= first.ordinary
 	a.load.costly -= first.costly
+	a.load.kept -= first.kept
 	a.running = true
 	q.count(a, 1)
 	if len(a.waiting) > 0 {
@@ -461,12 +487,14 @@ func (q *Queue[K, E]) weigh(key K, entries []E) (l load) {
 		} else {
 			l.ordinary += q.config.Weigh(e)
 		}
+		l.kept += q.config.Keeps(e)
 	}
 	return l
 }
 
 // count adds the load of an actor to that of the queue, or subtracts it.
 func (q *Queue[K, E]) count(a *actor[E], sign int) {
+	q.kept += sign * a.load.kept
 	if a.running {
 		q.parked += sign * (a.load.ordinary + a.load.costly)
 		return
@@ -534,7 +562,7 @@ func (q *Queue[K, E]) Close() {
 	for _, a := range q.actors {
 		a.waiting, a.load = nil, load{}
 	}
-	q.weight, q.costly, q.parked, q.shares = 0, 0, 0, map[string]int{}
+	q.weight, q.costly, q.parked, q.kept, q.shares = 0, 0, 0, 0, map[string]int{}
 	q.dismiss()
 	q.space.Broadcast()
 	q.mu.Unlock()

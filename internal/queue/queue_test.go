@@ -149,7 +149,7 @@ func TestEntriesOfCostlyTurnsAreShedInsteadOfBlocking(t *testing.T) {
 				}
 				return 5
 			},
-			Shed:  func(_ int, n int) int { return -n },
+			Shed:  func(_ int, n int, _ bool) int { return -n },
 			Limit: 10, CostlyLimit: 10, Budget: &Budget{Size: 5, Patience: time.Hour},
 		})
 		for key := range 5 {
