@@ -54,6 +54,13 @@ func (p *Packer) PackWithout(b *Body, kept string) *Packed { return p.pack(b, ke
 // objects are left in S2, which takes more memory than DEFLATE but a fraction of its time.
 func (p *Packer) PackQuickly(b *Body) *Packed { return p.pack(b, "", enoughQuickly) }
 
+// Identify returns a packed body that has only the identity. Its content must not be used.
+func (p *Packer) Identify(b *Body) *Packed {
+	h := headOf(b.Identity)
+	h.stale = b.stale
+	return &Packed{p.shape(b.Identity, nil), h.encode(nil)}
+}
+
 // PackSimilar compresses a body that resembles others. It takes a few microseconds, and returns
 // nil for a body that becomes less than a third shorter.
 func (p *Packer) PackSimilar(b *Body) *Packed {

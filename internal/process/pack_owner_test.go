@@ -24,10 +24,10 @@ func TestOwnersArePackedOncePerVersion(t *testing.T) {
 	} {
 		var packer object.Packer
 		o := &owner{newest: test.before}
-		o.pack(&packer)
+		o.pack(&packer, func(*owner) {})
 		first := o.body
 		o.newest = test.now
-		o.pack(&packer)
+		o.pack(&packer, func(*owner) {})
 		if again := o.body != first; again != test.again {
 			t.Errorf("%s: packed again: %t, want %t", name, again, test.again)
 		}

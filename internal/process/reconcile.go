@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,63 +53,6 @@ var defaultBackoff = backoff.Backoff{First: firstBackoff, Most: mostBackoff}
 // backoffJitter is the part of such a delay that jitter may remove.
 const backoffJitter = 0.1
 
-// owner is the part of [Memory] for reconcile handlers.
-type owner struct {
-	body     *object.Packed // the newest known state after the last turn
-	newest   *object.Body   // the newest known state during a turn
-	calls    []*reconciled  // of the handlers so far; there are few, and a map takes much memory
-	fights   reconcile.Fights
-	teardown *teardown // nil before the deletion of the children
-	gone     bool      // the object is being deleted, and its children are gone, or are kept
-	judged   bool      // the condition Paused was compared with the pause since the process started
-	paused   bool      // the object has the condition Paused, or may have it
-}
-
-// teardown is the state of the deletion of all children of one object.
-type teardown struct {
-	blocking string       // the child that the deletion waits for
-	failures int          // in a row
-	failed   children.Key // the child at which the deletion failed last, if it is known
-}
-
-// call returns the state of a handler. nil means that it has none yet.
-func (o *owner) call(id string) *reconciled {
-	if i := slices.IndexFunc(o.calls, func(c *reconciled) bool { return c.id == id }); i >= 0 {
-		return o.calls[i]
-	}
-	return nil
-}
-
-// reconciled is the state of one reconcile handler of one object.
-type reconciled struct {
-	id      string    // of the handler
-	essence string    // identifies the essence of the last call; "" means that it is the one of owner.body
-	due     time.Time // the time of the next call; zero means none
-	retries int
-	started time.Time // of the first attempt
-	verdict verdict
-	saved   fingerprint // of the inventory as it was saved last
-	checked string      // the version of the object that was compared with it
-	far     *farCalls   // nil means that there were none
-	called  bool        // by this process
-	dirty   bool        // a child has changed since the last call
-	held    bool        // it cannot be called now; an event starts another turn when it can
-}
-
-// farCalls limits the calls for children in other namespaces.
-type farCalls struct {
-	used time.Duration // the time that the calls use up
-	at   time.Time     // when used was computed
-}
-
-// fingerprint identifies a text that is compared, but not needed.
-type fingerprint [16]byte
-
-func fingerprintOf(text string) fingerprint {
-	sum := sha256.Sum256([]byte(text))
-	return fingerprint(sum[:16])
-}
-
 // reconcile calls the reconcile handlers that are due, after the change handlers of the
 // turn. last is the newest state of the object; nil means the one that is known.
 func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body, why Occasion) {
@@ -129,6 +71,10 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 		o.newest = last
 	case why.Event != nil && (o.body == nil || o.body.Older(why.Event.Body.Identity)):
 		o.newest = why.Event.Body
+	case o.body != nil && o.hollow:
+		if o.newest = p.readOwner(ctx, o); o.newest == nil {
+			return
+		}
 	case o.body != nil:
 		o.newest = o.body.Body()
 	default:
@@ -137,7 +83,7 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	found := p.pauseOf(o.newest)
 	p.notePause(m, o.newest, found)
 	p.showPause(ctx, m, found)
-	if o.body != nil && (!o.body.Is(o.newest.Identity) || o.body.Stale()) {
+	if o.body != nil && !o.hollow && (!o.body.Is(o.newest.Identity) || o.body.Stale()) {
 		p.keepEssence(o, o.body.Body())
 	}
 	elsewhere := p.HandedOver != nil && p.HandedOver(o.newest)
@@ -148,16 +94,8 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	} else {
 		p.recovering(o.newest, func() { p.callReconcilers(ctx, m, o.newest, why.Wake) })
 	}
-	o.pack(&p.Reconcile.packer)
+	o.pack(&p.Reconcile.packer, p.fixEssence)
 	p.setReconcileAlarm(m, found)
-}
-
-// pack compresses the newest state for the time until the next turn.
-func (o *owner) pack(packer *object.Packer) {
-	if o.body == nil || !o.body.Is(o.newest.Identity) || o.body.Stale() != o.newest.Stale() {
-		o.body = packer.PackQuickly(o.newest)
-	}
-	o.newest = nil
 }
 
 // setReconcileAlarm schedules the next turn for change handlers or reconcile handlers,
