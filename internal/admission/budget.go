@@ -20,10 +20,11 @@ type budget struct {
 	// time until it must be called again. May be nil.
 	pressed func() time.Duration
 
-	mu    sync.Mutex
-	used  int64
-	peers map[string]*share // by the host of the client; those with something only
-	due   time.Time         // of the next call of pressed
+	mu      sync.Mutex
+	used    int64
+	peers   map[string]*share // by the host of the client; those with something only
+	due     time.Time         // of the next call of pressed
+	granted time.Time         // when a waiter was served last
 }
 
 // share is the part of a budget that one client has or waits for.
@@ -151,6 +152,7 @@ func (b *budget) serve() {
 		b.used += w.weight
 		s.used += w.weight
 		s.waiting = slices.Delete(s.waiting, 0, 1)
+		b.granted = time.Now()
 		close(w.ready)
 	}
 }
@@ -177,6 +179,15 @@ func (b *budget) load(of *Load) {
 		for _, w := range s.waiting {
 			of.wait(w.since)
 		}
+	}
+	// A client that waits because of its own share does not delay others. Nor do those that
+	// wait while others are served: a client that has less goes first.
+	if next := b.next(); next != nil {
+		since := next.waiting[0].since
+		if b.granted.After(since) {
+			since = b.granted
+		}
+		of.block(since)
 	}
 }
 
@@ -234,13 +245,22 @@ type Load struct {
 	Receiving int       // reviews whose bodies are being received
 	Waiting   int       // reviews that wait for capacity
 	Since     time.Time // the start of the longest wait; zero means that none waits
+	Blocked   time.Time // since when every new client would have to wait; zero means that none would
 	InFlight  int       // reviews that are being handled
 	Bytes     int64     // memory for the bodies of all reviews
 }
 
 func (l *Load) wait(since time.Time) {
 	l.Waiting++
-	if l.Since.IsZero() || since.Before(l.Since) {
-		l.Since = since
+	l.Since = earliest(l.Since, since)
+}
+
+func (l *Load) block(since time.Time) { l.Blocked = earliest(l.Blocked, since) }
+
+// earliest returns the earlier time. The first one may be zero.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
 	}
+	return a
 }

@@ -46,12 +46,13 @@ type watcher struct {
 	owner, namespace, handler string
 	names                     []name
 	of                        []*kind.Selector // of the names
+	places                    []uint32         // the positions of their uses among those of the same name
 }
 
-// use is one reference of a handler.
+// use is one reference of a handler: the one with the index.
 type use struct {
-	by *watcher
-	of *kind.Selector
+	by    *watcher
+	index uint32
 }
 
 // maxReferences limits the references of all owners in a namespace: their names come from
@@ -79,6 +80,7 @@ func NewReferences(wake func(owner, handler string)) *References {
 // Set replaces the references of one handler of an owner in the namespace. If the error is
 // [ErrTooManyReferences], the handler has none afterwards.
 func (r *References) Set(owner, namespace, handler string, refs []Reference) error {
+	refs = distinct(refs)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if i := slices.IndexFunc(r.owners[owner], func(w *watcher) bool { return w.handler == handler }); i >= 0 {
@@ -97,15 +99,28 @@ func (r *References) Set(owner, namespace, handler string, refs []Reference) err
 	if r.counts[namespace]+len(refs) > maxReferences {
 		return ErrTooManyReferences
 	}
-	w := &watcher{owner: owner, namespace: namespace, handler: handler, names: make([]name, 0, len(refs)), of: make([]*kind.Selector, 0, len(refs))}
-	for _, ref := range refs {
+	w := &watcher{owner: owner, namespace: namespace, handler: handler, names: make([]name, len(refs)), of: make([]*kind.Selector, len(refs)), places: make([]uint32, len(refs))}
+	for i, ref := range refs {
 		n := name{ref.Namespace, ref.Name}
-		w.names, w.of = append(w.names, n), append(w.of, ref.Of)
-		r.named[n] = append(r.named[n], use{w, ref.Of})
+		w.names[i], w.of[i], w.places[i] = n, ref.Of, uint32(len(r.named[n]))
+		r.named[n] = append(r.named[n], use{w, uint32(i)})
 	}
 	r.owners[owner] = append(r.owners[owner], w)
 	r.counts[namespace] += len(refs)
 	return nil
+}
+
+// distinct returns the references without repetitions: their names come from objects of tenants.
+func distinct(refs []Reference) []Reference {
+	seen := make(map[Reference]bool, len(refs))
+	var all []Reference
+	for _, ref := range refs {
+		if !seen[ref] {
+			seen[ref] = true
+			all = append(all, ref)
+		}
+	}
+	return all
 }
 
 // equals reports whether the references are the same, in the same order.
@@ -131,16 +146,15 @@ func (r *References) Drop(owner string) {
 	delete(r.owners, owner)
 }
 
-// forget removes the names that the handler referred to.
+// forget removes the names that the handler referred to. Many handlers may refer to a name, so
+// each use has a known place.
 func (r *References) forget(w *watcher) {
-	for _, n := range w.names {
+	for i, n := range w.names {
 		uses := r.named[n]
-		if i := slices.IndexFunc(uses, func(u use) bool { return u.by == w }); i >= 0 {
-			uses[i] = uses[len(uses)-1]
-			uses[len(uses)-1] = use{}
-			r.named[n] = uses[:len(uses)-1]
-		}
-		if len(r.named[n]) == 0 {
+		last := uses[len(uses)-1]
+		uses[w.places[i]], last.by.places[last.index] = last, w.places[i]
+		uses[len(uses)-1] = use{}
+		if r.named[n] = uses[:len(uses)-1]; len(uses) == 1 {
 			delete(r.named, n)
 		}
 	}
@@ -197,7 +211,7 @@ func (r *References) affected(info kind.Info, n name) map[string][]string {
 	all := map[string][]string{}
 	for _, u := range r.named[n] {
 		by := u.by
-		if !slices.Contains(all[by.owner], by.handler) && len(u.of.Select([]kind.Info{info})) > 0 {
+		if !slices.Contains(all[by.owner], by.handler) && len(by.of[u.index].Select([]kind.Info{info})) > 0 {
 			all[by.owner] = append(all[by.owner], by.handler)
 		}
 	}

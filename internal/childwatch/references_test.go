@@ -137,3 +137,35 @@ func TestReferencesAreLimitedByNamespace(t *testing.T) {
 		t.Errorf("%v, %d names and %d owners are left", refs.counts, len(refs.named), len(refs.owners))
 	}
 }
+
+// Many objects of a tenant may refer to one name, and change or go one by one.
+func TestReferencesToASharedNameAreChangedInProportionalTime(t *testing.T) {
+	of, err := kind.Parse("secrets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scaling.Check(t, 1000, func(n int) {
+		refs := NewReferences(func(string, string) {})
+		set := func(i int, last string) {
+			all := []Reference{{Of: &of, Namespace: "a", Name: "shared"}, {Of: &of, Namespace: "a", Name: "shared"}, {Of: &of, Namespace: "a", Name: last}}
+			if err := refs.Set(fmt.Sprint("owner-", i), "a", "handler", all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range n {
+			set(i, "before")
+		}
+		for i := range n {
+			set(i, "after")
+		}
+		if len(refs.named[name{"a", "shared"}]) != n || len(refs.named[name{"a", "after"}]) != n || len(refs.named) != 2 {
+			t.Fatalf("%d names are known", len(refs.named))
+		}
+		for i := range n {
+			refs.Drop(fmt.Sprint("owner-", i))
+		}
+		if len(refs.named)+len(refs.owners)+len(refs.counts) > 0 {
+			t.Fatal("references are left")
+		}
+	})
+}

@@ -24,7 +24,7 @@ func (op *operator) Health(h *health.Snapshot) {
 	h.Problems, h.Idle, h.Neighbor = op.controllers.Problems(), op.idle(), op.notices.Warning()
 	if op.control != nil {
 		load := op.control.Load()
-		h.Reviews, h.ReviewsSince, h.NoReviews = load.Waiting, load.Since, !op.control.Serves()
+		h.Reviews, h.ReviewsSince, h.ReviewsBlocked, h.NoReviews = load.Waiting, load.Since, load.Blocked, !op.control.Serves()
 	}
 }
 

@@ -114,10 +114,10 @@ func (j judge) reviews() []Finding {
 		return nil
 	}
 	level := Fine
-	switch waited := j.age(j.ReviewsSince); {
-	case waited >= stalledReview:
+	switch {
+	case !j.ReviewsBlocked.IsZero() && j.age(j.ReviewsBlocked) >= stalledReview:
 		level = Unready
-	case waited >= lateReview:
+	case j.age(j.ReviewsSince) >= lateReview:
 		level = Warning
 	}
 	return one("reviews", level, "Admission reviews wait for capacity: %d of them, the first for %s.", j.Reviews, words(j.age(j.ReviewsSince)))

@@ -153,7 +153,12 @@ func TestJudge(t *testing.T) {
 
 		{"an alarm overdue by minutes makes dead", func(s *health.Snapshot) { s.Overdue = 150 * time.Second },
 			want{Live: []string{"Retries and timers are overdue by 2m30s: the alarm clock is stuck."}}},
-		{"reviews that wait for seconds make unready", func(s *health.Snapshot) { s.Reviews, s.ReviewsSince = 3, ago(6*time.Second) },
+		{"reviews that wait for seconds are a warning while others are served", func(s *health.Snapshot) {
+			s.Reviews, s.ReviewsSince, s.ReviewsBlocked = 3, ago(6*time.Second), ago(2*time.Second)
+		}, want{Warnings: []string{"Admission reviews wait for capacity: 3 of them, the first for 6s."}}},
+		{"reviews that block others for seconds make unready", func(s *health.Snapshot) {
+			s.Reviews, s.ReviewsSince, s.ReviewsBlocked = 3, ago(6*time.Second), ago(5*time.Second)
+		},
 			want{Ready: []string{"Admission reviews wait for capacity: 3 of them, the first for 6s."}}},
 		{"without a webhook server, an operator with admission handlers is unready", func(s *health.Snapshot) { s.NoReviews = true },
 			want{Ready: []string{"Admission reviews are not answered yet: the webhook server starts when the indices are filled."}}},

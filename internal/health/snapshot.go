@@ -49,9 +49,11 @@ type Snapshot struct {
 	Idle string
 
 	// Reviews is the number of admission reviews that wait for capacity, and
-	// ReviewsSince the time since which the first of them waits.
-	Reviews      int
-	ReviewsSince time.Time
+	// ReviewsSince the time since which the first of them waits. Since ReviewsBlocked, a
+	// review of any client would have waited; zero means that it would be handled.
+	Reviews        int
+	ReviewsSince   time.Time
+	ReviewsBlocked time.Time
 
 	// NoReviews is true if there are admission handlers, but the webhook server has not
 	// started yet.
