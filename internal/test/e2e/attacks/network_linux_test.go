@@ -118,13 +118,14 @@ func (s *scene) bigReviews() []string {
 // changedReviews sends reviews of updates whose objects have no key in common. Their
 // differences take more memory than the objects.
 func (s *scene) changedReviews() []string {
-	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := peer(12 * time.Second) // long enough to wait for its own share
+	defer client.CloseIdleConnections()
 	var bodies []string
 	for _, n := range []int{3_000, 18_000, 60_000, 130_000} {
 		update := strings.Replace(s.review(object(members("b", n))), `"CREATE"`, `"UPDATE"`, 1)
 		bodies = append(bodies, strings.Replace(update, `"object":`, `"oldObject":`+object(members("a", n))+`,"object":`, 1))
 	}
-	end := time.Now().Add(time.Duration(size(4, 12)) * time.Second)
+	end := time.Now().Add(time.Duration(size(12, 30)) * time.Second)
 	var running sync.WaitGroup
 	for i := range 60 {
 		running.Go(func() {
@@ -140,6 +141,15 @@ func (s *scene) changedReviews() []string {
 	}
 	running.Wait()
 	return nil
+}
+
+// peer returns a client with an address that is not that of the API server. Connections of one
+// address share its limits, so one of the API server might be closed.
+func peer(timeout time.Duration) *http.Client {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}}
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{
+		DialContext: dialer.DialContext, MaxIdleConnsPerHost: 40, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
 }
 
 // members returns a JSON object with n members.

@@ -190,6 +190,7 @@ func (s *scene) during(attack func()) {
 		defer close(done)
 		attack()
 	}()
+	ready := time.Now() // the last time
 	for over := false; !over; {
 		select {
 		case <-done:
@@ -198,6 +199,11 @@ func (s *scene) during(attack func()) {
 		}
 		if err := s.serve(); err != nil {
 			s.Error(err)
+		}
+		if err := s.page("readyz"); err == nil {
+			ready = time.Now()
+		} else if time.Since(ready) > inTime+s.slowness() { // Kubernetes stops sending reviews to the pod
+			s.Errorf("the operator is not ready for %v: %v", time.Since(ready), err)
 		}
 	}
 }

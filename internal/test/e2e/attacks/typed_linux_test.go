@@ -2,11 +2,8 @@ package attacks_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -38,13 +35,9 @@ func (s *scene) typedObjects() []string {
 	return []string{"too-large", "costly"}
 }
 
-// typedReviews sends reviews from one address. It is not that of the API server, whose
-// connections would share its limits.
+// typedReviews sends reviews from one address.
 func (s *scene) typedReviews() {
-	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}}
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
-		DialContext: dialer.DialContext, MaxIdleConnsPerHost: 40, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-	}}
+	client := peer(5 * time.Second)
 	defer client.CloseIdleConnections()
 	var bodies []string
 	for _, spec := range []string{`{"jobs":` + empties(2_000) + `}`, `{"jobs":` + empties(6_000) + `}`, `{"jobs":` + empties(60_000) + `}`, `{"limits":{"cpu":"1e10000000"}}`} {
