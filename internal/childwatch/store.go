@@ -64,6 +64,9 @@ func (c *Child) Body() *object.Body {
 	return c.packed.BodyWith(c.Owner)
 }
 
+// Size returns the size of the JSON without managedFields, in bytes.
+func (c *Child) Size() int { return c.packed.JSONSize() }
+
 // Same reports whether both are the same version of a child in the store. It may be false for
 // one that was read outside of it.
 func (c *Child) Same(as *Child) bool { return c.packed == as.packed }

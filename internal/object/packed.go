@@ -145,8 +145,15 @@ func (k *Packed) Stale() bool {
 // Hollow returns only the identity of the body. Its content must not be used.
 func (k *Packed) Hollow() *Packed {
 	h := k.head()
-	h.form, h.size, h.memory, h.parts, h.gaps = plain, 0, 0, parts{}, gaps{}
+	h.size = uint64(k.JSONSize())
+	h.form, h.memory, h.parts, h.gaps = plain, 0, parts{}, gaps{}
 	return &Packed{&shape{apiVersion: k.shape.apiVersion, kind: k.shape.kind}, h.encode(nil)}
+}
+
+// JSONSize returns about the size of the JSON, in bytes, even of a hollow body.
+func (k *Packed) JSONSize() int {
+	h := k.head()
+	return max(int(h.size), len(h.data))
 }
 
 // Size returns the bytes that the packed JSON takes.

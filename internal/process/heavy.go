@@ -31,7 +31,10 @@ func (h *HeavyWrites) Enter(ctx context.Context, body *object.Body) (leave func(
 	if !h.limits(body) {
 		return func() {}, nil
 	}
-	namespace := body.Namespace
+	return h.enter(ctx, body.Namespace)
+}
+
+func (h *HeavyWrites) enter(ctx context.Context, namespace string) (leave func(), err error) {
 	l := h.join(namespace)
 	select {
 	case l.slot <- struct{}{}:

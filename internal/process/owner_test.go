@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +36,7 @@ type parent struct {
 	writes int
 
 	called, applied func() // called during these requests and calls; may be nil
+	text            string // of the ConfigMap
 }
 
 func newParent(t testing.TB) *parent {
@@ -72,7 +75,7 @@ func (p *parent) declare(r *handler.Request, objects *apiclient.Objects) error {
 	if p.called != nil {
 		p.called()
 	}
-	config := &corev1.ConfigMap{Data: map[string]string{"size": "1"}}
+	config := &corev1.ConfigMap{Data: map[string]string{"size": "1", "text": p.text}}
 	secret := &corev1.Secret{Data: map[string][]byte{"group": []byte("a")}}
 	service := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "web", Port: 80}}}}
 	config.Name, secret.Name, service.Name = r.Body.Name, r.Body.Name, r.Body.Name
@@ -212,5 +215,26 @@ func TestHandlersRunAsideAndChildrenAreWrittenInside(t *testing.T) {
 	p.start(t, p.server.body().Raw())
 	if called != 1 || applied != 3 {
 		t.Errorf("%d calls, %d applies", called, applied)
+	}
+}
+
+// Clients of its namespace can make a child large. The API server delays the events of others
+// during many writes to large objects.
+func TestANamespaceHasOneWriteToALargeChildInFlight(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want []int // the namespaces with a heavy write during each apply
+	}{
+		"small children": {"", []int{0, 0, 0}},
+		"a large one":    {strings.Repeat("x", 4*heavyObject), []int{1, 0, 0}},
+	} {
+		p := newParent(t)
+		p.Heavy, p.text = &HeavyWrites{}, test.text
+		var got []int
+		p.applied = func() { got = append(got, len(p.Heavy.lines)) }
+		p.start(t, p.server.body().Raw())
+		if !slices.Equal(got, test.want) || len(p.Heavy.lines) > 0 {
+			t.Errorf("%s: during the applies %v, want %v; %d afterwards", name, got, test.want, len(p.Heavy.lines))
+		}
 	}
 }

@@ -389,6 +389,7 @@ func (r *reconciling) applyChildren(ctx context.Context, request *handler.Reques
 		result, err = r.Reconcile.Runner.Run(ctx, reconcile.Task{
 			Owner: r.owner(), Inventory: r.inventory, Others: r.others, Alone: len(r.Reconcile.Handlers) == 1, Retry: r.state.retries > 0,
 			Wanted: request.Children.Wanted, Prune: prune, Fights: &r.memory.owner().fights, Log: request.Log, Guard: r.guard,
+			Turn: r.childWrite,
 		})
 	})
 	if err != nil {

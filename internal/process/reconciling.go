@@ -338,3 +338,12 @@ func (v *view) teardown(ctx context.Context, c *change) {
 	}
 	state.failures = 0
 }
+
+// childWrite is [reconcile.Task.Turn].
+func (r *reconciling) childWrite(ctx context.Context, namespace string, size int) (leave func(), err error) {
+	if r.Heavy == nil || size < heavyObject {
+		return func() {}, nil
+	}
+	r.aside(r.body, func() { leave, err = r.Heavy.enter(ctx, namespace) })
+	return leave, err
+}

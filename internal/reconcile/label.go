@@ -30,6 +30,13 @@ func (x *run) label(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 		x.fail("ApplyFailed", err)
 		return
 	}
+	leave, err := x.turn(ctx, w, child)
+	if err != nil {
+		x.fail("ApplyFailed", fmt.Errorf("restore the label of %s: %w", w.Key, err))
+		x.keep(known)
+		return
+	}
+	defer leave()
 	x.Store.Sending(w.Key)
 	body, err := x.Objects.API.Patch(ctx, kube.Target{Info: w.Info, Namespace: w.Namespace, Name: w.Name}, types.MergePatchType, patch, kube.FieldManager(x.Name))
 	if err == nil {

@@ -22,6 +22,7 @@ import (
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/readiness"
@@ -60,6 +61,11 @@ type Task struct {
 	// Guard saves the inventory, and adds the finalizer, before a child is created that
 	// the garbage collector would not delete in the right order.
 	Guard func(context.Context, *children.Inventory) error
+
+	// Turn waits until a child of so many bytes may be written. The caller must call leave
+	// after the write. Clients of its namespace can make a child large. nil means that no
+	// write waits.
+	Turn func(ctx context.Context, namespace string, size int) (leave func(), err error)
 }
 
 // Problem is a child that could not be brought to its desired state.
@@ -206,6 +212,21 @@ func (x *run) awaited(w *handler.Wanted) string {
 	return ""
 }
 
+// turn waits until the child may be written. child is nil if it does not exist.
+func (x *run) turn(ctx context.Context, w *handler.Wanted, child *childwatch.Child) (leave func(), err error) {
+	if x.Turn == nil {
+		return func() {}, nil
+	}
+	size := jsonvalue.Weight(w.Fields) / decodedTimes
+	if child != nil {
+		size = max(size, child.Size())
+	}
+	return x.Turn(ctx, w.Namespace, size)
+}
+
+// decodedTimes is about the memory of decoded values per byte of their JSON.
+const decodedTimes = 3
+
 // apply sends the child to the API server.
 func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Child, known *children.Entry) {
 	target := kube.Target{Info: w.Info, Namespace: w.Namespace, Name: w.Name}
@@ -216,10 +237,16 @@ func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 	if child == nil || child.Applied { // without managedFields, each apply would change the annotation
 		tracing.Stamp(ctx, fields)
 	}
+	leave, err := x.turn(ctx, w, child)
+	if err != nil {
+		x.fail("ApplyFailed", fmt.Errorf("write %s: %w", w.Key, err))
+		x.keep(known)
+		return
+	}
+	defer func() { leave() }()
 	former := child != nil && known == nil
 	x.Store.Sending(w.Key)
 	var body *object.Body
-	var err error
 	if former && child.Owner == x.Owner.UID {
 		err = x.takeOver(ctx, target)
 	}
@@ -237,6 +264,8 @@ func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 		x.result.Changed = x.Store.Sent(w.Key, nil) || x.result.Changed
 		if child == nil && apierrors.IsConflict(err) && !x.readsFirst(w, known) {
 			x.retract(w)
+			leave()
+			leave = func() {}
 			x.one(ctx, w)
 			return
 		}
