@@ -180,8 +180,8 @@ func (b *budget) load(of *Load) {
 			of.wait(w.since)
 		}
 	}
-	// A client that waits because of its own share does not delay others. Nor do those that
-	// wait while others are served: a client that has less goes first.
+	// A client that has its whole share waits for itself, and delays nobody. While waiters are
+	// served, a new client is served soon: clients that have less go first.
 	if next := b.next(); next != nil {
 		since := next.waiting[0].since
 		if b.granted.After(since) {
@@ -245,7 +245,7 @@ type Load struct {
 	Receiving int       // reviews whose bodies are being received
 	Waiting   int       // reviews that wait for capacity
 	Since     time.Time // the start of the longest wait; zero means that none waits
-	Blocked   time.Time // since when every new client would have to wait; zero means that none would
+	Blocked   time.Time // since when a new client would wait; zero means that it would not
 	InFlight  int       // reviews that are being handled
 	Bytes     int64     // memory for the bodies of all reviews
 }

@@ -61,8 +61,8 @@ func (p *Packer) Identify(b *Body) *Packed {
 	return &Packed{p.shape(b.Identity, nil), h.encode(nil)}
 }
 
-// PackSimilar compresses a body that resembles others. It takes a few microseconds, and returns
-// nil for a body that becomes less than a third shorter.
+// PackSimilar compresses a body that resembles others. It takes a few microseconds. nil means
+// that the body would become less than a third shorter.
 func (p *Packer) PackSimilar(b *Body) *Packed {
 	h := headOf(b.Identity)
 	h.memory, h.stale, h.parts = uint64(b.Memory()), b.stale, b.parts

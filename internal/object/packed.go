@@ -9,7 +9,7 @@ type Packed struct {
 	text  string // of a head
 }
 
-// shape is what the packed bodies of a resource have in common.
+// shape has the parts that the packed bodies of a resource share.
 type shape struct {
 	apiVersion, kind string
 	dictionary       *dictionary // nil means that they are not compressed

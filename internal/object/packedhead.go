@@ -97,8 +97,8 @@ func (k *Packed) head() (h head) {
 	return h
 }
 
-// uvarint is [binary.Uvarint] for a text that begins with a valid number. It returns the rest
-// of the text, too.
+// uvarint is [binary.Uvarint] for a text that begins with a valid number. It also returns
+// the rest of the text.
 func uvarint(text string) (n uint64, rest string) {
 	for i, shift := 0, 0; ; i, shift = i+1, shift+7 {
 		n |= uint64(text[i]&0x7f) << shift

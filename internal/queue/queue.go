@@ -18,8 +18,8 @@ type Config[K comparable, E any] struct {
 	Add func(waiting []E, entry E) []E
 
 	// Follow handles an entry that arrived during a turn of its key, at the end of that
-	// turn. It must be quick. It reports whether it did; otherwise the entry waits for a turn
-	// of its own, behind those of other keys. nil means that all entries do.
+	// turn. It must be quick. It reports whether it did; otherwise the entry waits for
+	// another turn, behind those of other keys. nil means that all entries wait.
 	Follow func(ctx context.Context, key K, entry E) (done bool)
 
 	// Weigh returns the bytes that a waiting entry keeps in memory. Put blocks while
@@ -392,7 +392,7 @@ func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
 	q.advance()
 }
 
-// follow handles the entry that waits for the end of a turn, if it needs no turn of its own.
+// follow handles the entry that waits for the end of a turn, if it needs no other turn.
 func (q *Queue[K, E]) follow(ctx context.Context, key K, a *actor[E]) {
 	if q.config.Follow == nil {
 		return

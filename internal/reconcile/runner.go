@@ -212,7 +212,7 @@ func (x *run) awaited(w *handler.Wanted) string {
 	return ""
 }
 
-// turn waits until the child may be written. child is nil if it does not exist.
+// turn waits until the child may be written. A nil child means that it does not exist.
 func (x *run) turn(ctx context.Context, w *handler.Wanted, child *childwatch.Child) (leave func(), err error) {
 	if x.Turn == nil {
 		return func() {}, nil

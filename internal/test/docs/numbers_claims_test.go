@@ -144,8 +144,8 @@ func claims(t *testing.T) map[string][]string {
 			seconds(watch.InactivityTimeout) + " seconds by default",
 			"cached for " + inWords(t, probes.ProbeAge),
 			"After " + seconds(probes.ProbeLimit) + " seconds, the probes are canceled",
-			"waiting for capacity for " + stalled + " seconds",
-			"After " + inWords(t, duration("internal/health", "lateReview")) + ", there is a warning",
+			"was served for " + stalled + " seconds",
+			"waiting for " + inWords(t, duration("internal/health", "lateReview")) + " or more, there is a warning",
 		},
 		"docs/metrics.md": {"At " + stalled + " seconds and more, `/readyz` is red"},
 		"docs/scopes.md": {
@@ -199,6 +199,7 @@ func claims(t *testing.T) map[string][]string {
 			"with more than " + count(constant("internal/footprint", "maxQuantity")) + " characters or an exponent of more than " + count(constant("internal/footprint", "maxExponent")) + " digits",
 			"hold at most " + mib(constant("internal/controller", "modestTurns")) + " MiB of such objects",
 			"declares more than " + kib(constant("internal/process", "freeRoom")) + " KiB of children",
+			"if that takes at most " + kib(constant("internal/process", "largestOwner")) + " KiB",
 			"more than " + count(constant(".", "fewSubs")) + " sub-handlers",
 			"there is memory: " + mib(constant("internal/controller", "modestTurns")/2) + " MiB",
 			"can refer to " + count(constant("internal/childwatch", "maxReferences")) + " others",
