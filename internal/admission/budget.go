@@ -180,7 +180,7 @@ func (b *budget) load(of *Load) {
 			of.wait(w.since)
 		}
 	}
-	// A client that has its whole share waits for itself, and delays nobody. While waiters are
+	// A client that has its whole share waits for itself. While waiters are
 	// served, a new client is served soon: clients that have less go first.
 	if next := b.next(); next != nil {
 		since := next.waiting[0].since
