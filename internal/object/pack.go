@@ -109,8 +109,8 @@ func (p *Packer) shape(id Identity, d *dictionary) *shape {
 			}
 		}
 		made := &shape{strings.Clone(id.APIVersion), strings.Clone(id.Kind), d}
-		all = append(slices.Clone(all[max(0, len(all)-maxShapes+1):]), made)
-		if p.shapes.CompareAndSwap(known, &all) {
+		last := append(slices.Clone(all[max(0, len(all)-maxShapes+1):]), made)
+		if p.shapes.CompareAndSwap(known, &last) {
 			return made
 		}
 	}
