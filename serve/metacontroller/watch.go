@@ -26,12 +26,7 @@ func (c *controller) watch(ctx context.Context, r resource, handler cache.Resour
 	if !ok {
 		informer = dynamicinformer.NewFilteredDynamicInformer(c.env.dynamic, r.gvr, metav1.NamespaceAll, 0,
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil).Informer()
-		_ = informer.SetTransform(func(o any) (any, error) {
-			if u, ok := o.(*unstructured.Unstructured); ok {
-				u.SetManagedFields(nil)
-			}
-			return o, nil
-		})
+		_ = informer.SetTransform(c.shrink)
 		c.informers[name] = informer
 		stop := c.stop
 		c.running.Go(func() { informer.Run(stop) })
