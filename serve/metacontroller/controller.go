@@ -159,7 +159,7 @@ func (c *controller) addParents(d ParentResource) error {
 // run serves the controller until the context ends. ready is called when the caches are
 // filled.
 func (c *controller) run(ctx context.Context, ready func()) {
-	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]())
+	c.queue = newQueue()
 	c.stop = ctx.Done()
 	defer func() {
 		c.queue.ShutDown()
