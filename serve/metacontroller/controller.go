@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -58,6 +59,7 @@ type controller struct {
 	written   map[key]write          // last writes of parents
 	synced    map[key]time.Time      // ends of the last syncs
 	relatives map[string]bool        // related resources
+	selectors map[types.UID]parsed   // of the parents
 	warned    map[key]time.Time      // of warnings about too large objects
 	stop      <-chan struct{}
 	running   sync.WaitGroup // of informers

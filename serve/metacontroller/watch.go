@@ -144,6 +144,9 @@ func (c *controller) parentEvents(i int) cache.ResourceEventHandler {
 			return
 		}
 		obj := either(now, old)
+		if now == nil {
+			c.forgetSelector(old.GetUID())
+		}
 		c.queue.Add(key{i, obj.GetNamespace(), obj.GetName()})
 	})
 }
@@ -216,7 +219,7 @@ func (c *controller) childChanged(obj *unstructured.Unstructured, living bool) {
 			within = obj.GetNamespace()
 		}
 		for _, parent := range c.storedIn(p.resource, within) {
-			if s, err := Selector(parent, c.spec.GenerateSelector); err == nil && s.Matches(labels.Set(obj.GetLabels())) {
+			if s := c.selector(parent); s != nil && s.Matches(labels.Set(obj.GetLabels())) {
 				c.queue.AddAfter(key{i, parent.GetNamespace(), parent.GetName()}, childPause)
 			}
 		}
