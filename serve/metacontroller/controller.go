@@ -244,6 +244,9 @@ func (c *controller) next(ctx context.Context) bool {
 		delete(c.synced, k)
 		delete(c.warned, k)
 		c.mu.Unlock()
+		for _, h := range []*hook{c.sync, c.finalize, c.customize} {
+			h.forget(c.parents[k.resource].kind + "/" + k.namespace + "/" + k.name)
+		}
 		return true
 	}
 	if c.stale(k, parent) {
