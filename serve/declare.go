@@ -12,6 +12,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/panics"
 	"gopf.dev/gopf/serve/call"
 	"gopf.dev/gopf/serve/expr"
 	"gopf.dev/gopf/serve/spec"
@@ -84,7 +85,7 @@ func filter(r *gopf.Resource[object], w spec.Where, when *expr.Expr) *gopf.Resou
 		}
 		ok, err := when.Bool(context.Background(), inputVars(&in))
 		if err != nil {
-			panic(fmt.Errorf("where.cel: %w", err)) // the framework tries the object again later
+			panic(panics.Plain{Err: fmt.Errorf("where.cel: %w", err)}) // the framework tries the object again later
 		}
 		return ok
 	})

@@ -11,6 +11,23 @@ import (
 // that it calls.
 func Stack() []byte { return fromPanic(debug.Stack()) }
 
+// Plain is the value of a panic whose stack says nothing: its error names the text of a user
+// that failed, such as an expression, and the stack would only have frames of the framework.
+type Plain struct{ Err error }
+
+func (p Plain) Error() string { return p.Err.Error() }
+
+func (p Plain) Unwrap() error { return p.Err }
+
+// StackOf returns the stack of a panic with the value v; see [Stack]. A [Plain] has
+// none: the result is nil.
+func StackOf(v any) []byte {
+	if _, ok := v.(Plain); ok {
+		return nil
+	}
+	return Stack()
+}
+
 // fromPanic cuts off the frames above the place of the panic. They are those of the
 // deferred functions and of the runtime, which say nothing about the error. A stack
 // without a panic stays as it is.

@@ -11,6 +11,7 @@ import (
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/panics"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/tracing"
 )
@@ -87,7 +88,7 @@ func (p *Processor) change(ctx context.Context, m *Memory, state *object.Body, w
 	defer func() { p.report(m, state, &spent) }()
 	defer func() {
 		if v := recover(); v != nil { // filters, lifecycles and storages may be the user's code
-			err = &panicError{v, execute.PanicStack()}
+			err = &panicError{v, panics.StackOf(v)}
 		}
 	}()
 	for range maxPasses {

@@ -110,7 +110,7 @@ func (p *Processor) logThrottling(ctx context.Context, body *object.Body, pause 
 			attrs = append(attrs, "omitted", omitted)
 		}
 	}
-	if panicked := (*panicError)(nil); errors.As(err, &panicked) {
+	if panicked := (*panicError)(nil); errors.As(err, &panicked) && panicked.stack != nil {
 		attrs = append(attrs, "stack", string(panicked.stack))
 	}
 	tracing.Log(ctx, p.Logger(body)).Log(ctx, level,

@@ -9,6 +9,7 @@ import (
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/panics"
 )
 
 // Occasion is the reason for a turn. Several may apply at once.
@@ -182,7 +183,10 @@ func (p *Processor) recovering(body *object.Body, fn func()) {
 			if !ok {
 				return
 			}
-			attrs := []any{"stack", string(execute.PanicStack())}
+			var attrs []any
+			if stack := panics.StackOf(v); stack != nil {
+				attrs = append(attrs, "stack", string(stack))
+			}
 			if suppressed > 0 {
 				attrs = append(attrs, "suppressed", suppressed)
 			}

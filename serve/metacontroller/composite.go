@@ -23,7 +23,7 @@ func (s *step) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	related, err := s.related(ctx, s.key, s.parent)
+	related, err := s.related(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,13 @@ func (s *step) claim(ctx context.Context, selector labels.Selector) (objects, er
 			if err != nil {
 				return nil, err
 			}
-			if member {
+			if !member {
+				continue
+			}
+			if obj, err = s.whole(ctx, r, obj); err != nil {
+				return nil, err
+			}
+			if obj != nil {
 				observed.add(kind, obj)
 			}
 		}
@@ -89,7 +95,17 @@ func (s *step) claim(ctx context.Context, selector labels.Selector) (objects, er
 
 // claimOne decides about one object and reports whether it is a child.
 func (s *step) claimOne(ctx context.Context, r resource, obj *unstructured.Unstructured, selector labels.Selector, alive func() (bool, error)) (bool, error) {
-	switch Claim(s.parent, obj, selector) {
+	if tooLarge(obj) { // its labels may be missing in the cache
+		if ref := metav1.GetControllerOfNoCopy(obj); ref == nil || ref.UID != s.parent.GetUID() {
+			return false, nil
+		}
+		return false, tooLargeObject(obj, stubSize(obj))
+	}
+	decision := Claim(s.parent, obj, selector)
+	if isStub(obj) && !s.slot && decision != Foreign {
+		return false, errLarge
+	}
+	switch decision {
 	case Owned:
 		return true, nil
 	case Release:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -49,6 +50,7 @@ type controller struct {
 	finalize  *hook
 	customize *hook
 	queue     workqueue.TypedRateLimitingInterface[key]
+	large     gate // of syncs with large objects
 
 	mu        sync.Mutex
 	informers map[string]cache.SharedIndexInformer
@@ -57,6 +59,8 @@ type controller struct {
 	written   map[key]write          // last writes of parents
 	synced    map[key]time.Time      // ends of the last syncs
 	relatives map[string]bool        // related resources
+	selectors map[types.UID]parsed   // of the parents
+	warned    map[key]time.Time      // of warnings about too large objects
 	stop      <-chan struct{}
 	running   sync.WaitGroup // of informers
 }
@@ -80,6 +84,7 @@ func newController(ctx context.Context, env environment, object *unstructured.Un
 	c := &controller{
 		env: env, composite: object.GetKind() == "CompositeController", name: object.GetName(), object: object, requested: Requested(object),
 		children: map[string]child{}, informers: map[string]cache.SharedIndexInformer{}, kept: map[key]customized{}, applied: map[string]appliedForm{}, written: map[key]write{}, synced: map[key]time.Time{}, relatives: map[string]bool{},
+		large: gate{limit: largeSyncs},
 	}
 	if err := convert(object.Object["spec"], &c.spec); err != nil {
 		return nil, err
@@ -156,7 +161,7 @@ func (c *controller) addParents(d ParentResource) error {
 // run serves the controller until the context ends. ready is called when the caches are
 // filled.
 func (c *controller) run(ctx context.Context, ready func()) {
-	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]())
+	c.queue = newQueue()
 	c.stop = ctx.Done()
 	defer func() {
 		c.queue.ShutDown()
@@ -221,6 +226,12 @@ func (c *controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(k)
+	slot := c.large.has(k)
+	defer func() {
+		if slot {
+			c.leaveLarge()
+		}
+	}()
 	if ctx.Err() != nil {
 		return true // the queue is shut down; its rest is dropped
 	}
@@ -231,7 +242,11 @@ func (c *controller) next(ctx context.Context) bool {
 		delete(c.kept, k)
 		delete(c.written, k)
 		delete(c.synced, k)
+		delete(c.warned, k)
 		c.mu.Unlock()
+		for _, h := range []*hook{c.sync, c.finalize, c.customize} {
+			h.forget(c.parents[k.resource].kind + "/" + k.namespace + "/" + k.name)
+		}
 		return true
 	}
 	if c.stale(k, parent) {
@@ -242,13 +257,25 @@ func (c *controller) next(ctx context.Context) bool {
 		c.queue.AddAfter(k, left)
 		return true
 	}
-	err := safely(func() error { return c.handle(ctx, k, parent.DeepCopy()) })
+	err := safely(func() error { return c.handle(ctx, k, parent, slot) })
+	if errors.Is(err, errLarge) {
+		if slot = c.large.enter(k); !slot {
+			return true // leaveLarge queues the parent
+		}
+		err = safely(func() error { return c.handle(ctx, k, parent, slot) })
+	}
 	c.mu.Lock()
 	c.synced[k] = time.Now()
 	c.mu.Unlock()
 	switch pause, isBusy := busy(err); {
 	case err == nil:
 		c.queue.Forget(k)
+	case errors.As(err, new(*tooLargeError)): // the event of a change starts the next sync
+		c.queue.Forget(k)
+		if c.mayWarn(k) {
+			c.env.log.Warn("A parent is not synced because of large objects.", "controller", c.name, "parent", describe(parent), "error", err)
+			c.env.api.Event(client.About(parent), client.Warning, "SyncError", "Sync error: %v", err)
+		}
 	case ctx.Err() != nil: // the controller stops
 	case isBusy:
 		c.queue.AddAfter(k, pause)
@@ -284,18 +311,34 @@ func (c *controller) again(k key, seconds float64) {
 	}
 }
 
-func (c *controller) handle(ctx context.Context, k key, parent *unstructured.Unstructured) error {
+// leaveLarge gives a slot for large objects back, and queues the parent that gets it.
+func (c *controller) leaveLarge() {
+	if next, ok := c.large.leave(); ok {
+		c.queue.Add(next)
+	}
+}
+
+// handle syncs a cached parent. slot reports that the sync may read large objects.
+func (c *controller) handle(ctx context.Context, k key, cached *unstructured.Unstructured, slot bool) error {
 	p := c.parents[k.resource]
-	selected, held := p.matches(parent), slices.Contains(parent.GetFinalizers(), c.finalizer)
+	selected, held := p.matches(cached), slices.Contains(cached.GetFinalizers(), c.finalizer)
 	if !selected && !held {
 		return nil
 	}
-	parent, err := c.hold(ctx, p.resource, parent, held)
+	s := &step{controller: c, key: k, of: p, slot: slot}
+	parent, err := s.whole(ctx, p.resource, cached)
+	if err != nil || parent == nil {
+		return err
+	}
+	if parent == cached {
+		parent = cached.DeepCopy()
+	}
+	parent, err = c.hold(ctx, p.resource, parent, held)
 	if err != nil || parent == nil {
 		return err
 	}
 	c.wrote(k, parent)
-	s := &step{controller: c, key: k, of: p, parent: parent, finalizing: c.finalize != nil && (parent.GetDeletionTimestamp() != nil || !selected)}
+	s.parent, s.finalizing = parent, c.finalize != nil && (parent.GetDeletionTimestamp() != nil || !selected)
 	if c.composite {
 		return s.compose(ctx)
 	}

@@ -17,11 +17,17 @@ func (s *step) decorate(ctx context.Context) error {
 		for _, obj := range s.storedIn(declared.resource, s.parent.GetNamespace()) {
 			ref := metav1.GetControllerOfNoCopy(obj)
 			if ref != nil && ref.UID == s.parent.GetUID() && obj.GetAnnotations()[decoratorAnnotation] == s.name {
-				observed.add(kind, obj)
+				obj, err := s.whole(ctx, declared.resource, obj)
+				if err != nil {
+					return err
+				}
+				if obj != nil {
+					observed.add(kind, obj)
+				}
 			}
 		}
 	}
-	related, err := s.related(ctx, s.key, s.parent)
+	related, err := s.related(ctx)
 	if err != nil {
 		return err
 	}

@@ -48,16 +48,9 @@ type hook struct {
 	client *http.Client
 	header string
 	read   time.Time // of the credentials
-	tags   map[string]tagged
+	tags   tags
 	etag   bool
 	tagAge time.Duration
-}
-
-// tagged is a stored response.
-type tagged struct {
-	tag    string
-	body   []byte
-	stored time.Time
 }
 
 // newHook returns the hook of a declaration. Without a webhook, it returns nil. It reads the
@@ -72,7 +65,7 @@ func newHook(ctx context.Context, kind string, h *Hook, configs []EndpointConfig
 	}
 	n := &hook{
 		kind: kind, version: or(h.Version, V1), url: address, strict: h.strict(), timeout: defaultTimeout,
-		connection: ConnectionOf(h.Webhook.Connection, address, configs), api: api, base: base, tags: map[string]tagged{},
+		connection: ConnectionOf(h.Webhook.Connection, address, configs), api: api, base: base, tags: tags{limit: keptResponses},
 	}
 	if t := h.Webhook.Timeout; t != nil && t.Duration > 0 {
 		n.timeout = t.Duration
@@ -169,7 +162,7 @@ func (h *hook) post(ctx context.Context, key string, body []byte) ([]byte, error
 	case code == http.StatusOK:
 		if tag := response.Header.Get("ETag"); h.etag && tag != "" {
 			h.mu.Lock()
-			h.tags[key] = tagged{tag, text, time.Now()}
+			h.tags.set(tagged{key, tag, text, time.Now()})
 			h.mu.Unlock()
 		}
 		return text, nil
@@ -209,12 +202,21 @@ func (h *hook) stored(key string) (tagged, bool) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t, ok := h.tags[key]
+	t, ok := h.tags.get(key)
 	if ok && h.tagAge > 0 && time.Since(t.stored) > h.tagAge {
-		delete(h.tags, key)
+		h.tags.drop(key)
 		return tagged{}, false
 	}
 	return t, ok
+}
+
+// forget drops the stored response about a parent that is gone. h may be nil.
+func (h *hook) forget(key string) {
+	if h != nil && h.etag {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.tags.drop(key)
+	}
 }
 
 // RetryAfter returns the delay that a header Retry-After asks for: seconds, or a date. A

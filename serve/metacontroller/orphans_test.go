@@ -58,6 +58,9 @@ type intake struct {
 
 func (i *intake) AddAfter(k key, _ time.Duration) { i.added = append(i.added, k.namespace+"/"+k.name) }
 
+// Add notes nothing.
+func (i *intake) Add(key) {}
+
 // take returns the additions since the last call.
 func (i *intake) take() (added []string) {
 	added, i.added = i.added, nil

@@ -21,13 +21,13 @@ type customized struct {
 	at         time.Time
 }
 
-// related returns the related objects of a parent.
-func (c *controller) related(ctx context.Context, k key, parent *unstructured.Unstructured) (objects, error) {
-	found := objects{}
+// related returns the related objects of the parent.
+func (s *step) related(ctx context.Context) (objects, error) {
+	c, parent, found := s.controller, s.parent, objects{}
 	if c.customize == nil {
 		return found, nil
 	}
-	rules, err := c.rules(ctx, k, parent)
+	rules, err := c.rules(ctx, s.key, parent)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,14 @@ func (c *controller) related(ctx context.Context, k key, parent *unstructured.Un
 			found[r.key()] = map[string]*unstructured.Unstructured{}
 		}
 		for _, obj := range c.stored(r) {
-			if rule.Matches(c.customize.version, parent.GetNamespace(), obj, c.namespaceLabels) {
+			if !rule.Matches(c.customize.version, parent.GetNamespace(), obj, c.namespaceLabels) || found.get(obj) != nil {
+				continue
+			}
+			obj, err := s.whole(ctx, r, obj)
+			if err != nil {
+				return nil, err
+			}
+			if obj != nil {
 				found.add(r.key(), obj)
 			}
 		}

@@ -107,6 +107,12 @@ func (s *step) forms(ctx context.Context, selector labels.Selector) ([]*form, er
 		if !member {
 			continue
 		}
+		if obj, err = s.whole(ctx, revisionResource, obj); err != nil {
+			return nil, err
+		}
+		if obj == nil {
+			continue
+		}
 		stored, _ := obj.Object["parentPatch"].(map[string]any)
 		if latest == nil && reflect.DeepEqual(stored, patch) {
 			latest = &form{object: obj, stored: true, parent: s.parent}

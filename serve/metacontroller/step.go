@@ -20,6 +20,8 @@ type step struct {
 	of         parents
 	parent     *unstructured.Unstructured
 	finalizing bool
+	slot       bool // the sync may read large objects
+	size       int  // of those that it read
 }
 
 // hold adds the finalizer to a living parent if there is a finalize hook, and removes it if

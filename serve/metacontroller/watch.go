@@ -26,12 +26,7 @@ func (c *controller) watch(ctx context.Context, r resource, handler cache.Resour
 	if !ok {
 		informer = dynamicinformer.NewFilteredDynamicInformer(c.env.dynamic, r.gvr, metav1.NamespaceAll, 0,
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil).Informer()
-		_ = informer.SetTransform(func(o any) (any, error) {
-			if u, ok := o.(*unstructured.Unstructured); ok {
-				u.SetManagedFields(nil)
-			}
-			return o, nil
-		})
+		_ = informer.SetTransform(c.shrink)
 		c.informers[name] = informer
 		stop := c.stop
 		c.running.Go(func() { informer.Run(stop) })
@@ -149,6 +144,9 @@ func (c *controller) parentEvents(i int) cache.ResourceEventHandler {
 			return
 		}
 		obj := either(now, old)
+		if now == nil {
+			c.forgetSelector(old.GetUID())
+		}
 		c.queue.Add(key{i, obj.GetNamespace(), obj.GetName()})
 	})
 }
@@ -221,7 +219,7 @@ func (c *controller) childChanged(obj *unstructured.Unstructured, living bool) {
 			within = obj.GetNamespace()
 		}
 		for _, parent := range c.storedIn(p.resource, within) {
-			if s, err := Selector(parent, c.spec.GenerateSelector); err == nil && s.Matches(labels.Set(obj.GetLabels())) {
+			if s := c.selector(parent); s != nil && s.Matches(labels.Set(obj.GetLabels())) {
 				c.queue.AddAfter(key{i, parent.GetNamespace(), parent.GetName()}, childPause)
 			}
 		}

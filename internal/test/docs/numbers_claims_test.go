@@ -48,6 +48,9 @@ func claims(t *testing.T) map[string][]string {
 	token := fmt.Sprintf("%d minutes", constant("serve", "tokenSeconds")/60)
 	callLimit := fmt.Sprintf("%d minutes", duration("serve/call", "DefaultExecTimeout")/time.Minute)
 
+	kept, largest := mib(constant("serve/metacontroller", "keptSize")), mib(constant("serve/metacontroller", "largestSize"))
+	largestSync := mib(constant("serve/metacontroller", "largestSync"))
+
 	sampling := duration("internal/page", "interval")
 
 	return map[string][]string{
@@ -69,6 +72,9 @@ func claims(t *testing.T) map[string][]string {
 			"noticed after " + seconds(duration("serve/metacontroller", "credentialsAge")) + " s",
 			"after at most " + seconds(duration("serve/metacontroller", "lastStart")) + " s",
 			"A response may have " + mib(constant("serve/metacontroller", "largestBody")) + " MiB",
+			"an ETag have " + mib(constant("serve/metacontroller", "keptResponses")) + " MiB",
+			"an object of more than " + kept + " MiB of memory", "as JSON needs " + kept + " MiB",
+			"an object of more than " + largest + " MiB of memory", "large objects need more than " + largestSync + " MiB",
 			"are used. Default: " + seconds(duration("serve/metacontroller", "defaultDiscovery")) + " s",
 		},
 		"docs/from-side8.md": {"A script may take " + callLimit + " and print " + mib(constant("serve/call", "DefaultOutput")) + " MiB"},
@@ -191,6 +197,7 @@ func claims(t *testing.T) map[string][]string {
 			kib(constant("internal/connlimit", "baseBytes")) + " KiB at once, then " + kib(constant("internal/connlimit", "bytesPerSec")) + " KiB per second",
 			"allows " + kib(constant("internal/connlimit", "aheadBytes")) + " KiB more",
 			"service account for " + token,
+			"that need more than " + kept + " MiB of memory", "an object above " + largest + " MiB", "large objects above " + largestSync + " MiB", "of those below " + kept + " MiB",
 			"keeps at most " + mib(constant("internal/childwatch", "maxLarge")) + " MiB per namespace",
 			"at most " + mib(jsonvalue.MaxStored) + " MiB uncompressed",
 			levels + " levels and " + values + " values",
