@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
-	"gopf.dev/gopf/client"
-	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/serve/call"
 	"gopf.dev/gopf/serve/expr"
 	"gopf.dev/gopf/serve/spec"
@@ -242,45 +240,4 @@ func (c *caller) fromHook(ctx context.Context, r *gopf.Reconciliation[object]) e
 		return err
 	}
 	return outcome(out, c.backoff())
-}
-
-// liveChildren returns the children of the object as they are in the cluster, by kind and
-// name. It reads them from the API server: the hook must not decide on stale ones.
-func (c *caller) liveChildren(ctx context.Context, r *gopf.Reconciliation[object]) (map[string]map[string]any, error) {
-	live := map[string]map[string]any{}
-	own := r.Object.GetNamespace()
-	for _, name := range c.handler.spec.Reconcile.Owns {
-		opts := []client.ListOption{client.LabelSelector(childwatch.Label), client.Of(name)}
-		if own == "" {
-			opts = append(opts, client.AllNamespaces())
-		}
-		for child, err := range client.Each[object](ctx, r.API, opts...) {
-			if err != nil {
-				return nil, fmt.Errorf("list the children: %w", err)
-			}
-			if !ownedBy(child, string(r.Object.GetUID())) {
-				continue
-			}
-			key := child.GetKind() + "." + child.GetAPIVersion()
-			if live[key] == nil {
-				live[key] = map[string]any{}
-			}
-			id := child.GetName()
-			if own == "" && child.GetNamespace() != "" {
-				id = child.GetNamespace() + "/" + id
-			}
-			child.SetManagedFields(nil)
-			live[key][id] = child.Object
-		}
-	}
-	return live, nil
-}
-
-func ownedBy(child object, uid string) bool {
-	for _, ref := range child.GetOwnerReferences() {
-		if string(ref.UID) == uid {
-			return true
-		}
-	}
-	return false
 }
