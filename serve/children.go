@@ -148,7 +148,7 @@ func (c *caller) evaluate(ctx context.Context, o object, fn func() error) error 
 	return c.set.share.evaluate(ctx, o.GetNamespace(), fn)
 }
 
-// render returns the fields of the child. They are nil if it is not included.
+// render returns the fields of the child. nil means that it is not included.
 func (c *child) render(ctx context.Context, vars map[string]any) (map[string]any, error) {
 	if c.include != nil {
 		include, err := c.include.Bool(ctx, vars)

@@ -26,7 +26,7 @@ const (
 	freeLive = 24 << 10
 	// firstLive is the least memory that a call with larger children gets.
 	firstLive = 1 << 20
-	// liveCopies is how often the JSON of a child is in memory: also as a part of the input.
+	// liveCopies is the number of copies of the JSON of a child: the input has another one.
 	liveCopies = 2
 	// liveOverhead is the memory of a child besides its JSON.
 	liveOverhead = 256

@@ -36,7 +36,8 @@ func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 }
 
 // OwnerOf returns the uid of the owner of a child: of its controlling owner, or of the one in
-// the annotation. It is "" if the object does not have the label of the operator.
+// the annotation. Empty means that the object is no child, or that it does not have the label
+// of the operator.
 func OwnerOf(body *object.Body, operator string) string {
 	h := head{manager: operator}
 	if h.read(body) != nil || h.label != operator {
