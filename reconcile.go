@@ -90,6 +90,7 @@ func eraseReconcile[T Object](fn func(context.Context, *Reconciliation[T]) error
 			}
 			req.Children.Refer(refs) // before fn reads these objects: no change is missed
 		}
+		ctx = handler.WithChildren(ctx, req.Children)
 		return hooks.call(ctx, callOf(req, "reconcile", &s.Log), func(ctx context.Context) error { return fn(ctx, &Reconciliation[T]{s}) })
 	}
 }

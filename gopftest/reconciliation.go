@@ -64,7 +64,7 @@ func Reconciliation[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...Call
 	call.req.Handler.Reconcile = &handler.Reconcile{Owned: []handler.Owned{{
 		Of: kind.Matching(func(kind.Info) bool { return true }), Anywhere: true,
 	}}}
-	call.req.Children = &handler.Children{Find: func(k children.Key) (handler.Content, readiness.Verdict) {
+	call.req.Children = &handler.Children{Operator: api.Manager, Find: func(k children.Key) (handler.Content, readiness.Verdict) {
 		child, err := runner.Live(context.Background(), k)
 		if err != nil || child == nil || child.Owner != call.req.Body.UID {
 			return nil, readiness.Verdict{}

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
-	"gopf.dev/gopf/client"
-	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/serve/call"
 	"gopf.dev/gopf/serve/expr"
 	"gopf.dev/gopf/serve/spec"
@@ -89,27 +86,30 @@ func (c *caller) reconcile(r *gopf.Resource[object], limits []gopf.RetryOption) 
 	r.Reconcile(h.ID, fn, opts...)
 }
 
-// fromTemplates declares the children of templates.
+// fromTemplates declares the children of templates. [gopf.Want] may wait for memory, with a
+// rendered child. So the number of these calls is limited.
 func (c *caller) fromTemplates(ctx context.Context, r *gopf.Reconciliation[object]) error {
+	return within(ctx, c.set.share.templates, r.Object.GetNamespace(), func() error { return c.declareChildren(ctx, r) })
+}
+
+func (c *caller) declareChildren(ctx context.Context, r *gopf.Reconciliation[object]) error {
 	known := map[string]any{}
 	vars := map[string]any{"object": r.Raw(), "children": known}
 	wanted := map[string]*gopf.Child[object]{}
 	missing := false
 	for _, child := range c.handler.children {
-		if child.include != nil {
-			include, err := child.include.Bool(ctx, vars)
-			if err != nil {
-				return fmt.Errorf("includeWhen of %s: %w", child.spec.ID, err)
-			}
-			if !include {
-				continue
-			}
-		}
-		fields, err := child.object.Object(ctx, vars)
+		var fields map[string]any
+		err := c.evaluate(ctx, r.Object, func() (err error) {
+			fields, err = child.render(ctx, vars)
+			return err
+		})
 		if err != nil {
-			return fmt.Errorf("child %s: %w", child.spec.ID, err)
+			return err
 		}
-		w := gopf.Want(r, &unstructured.Unstructured{Object: fields}, c.wantOptions(ctx, child, vars, wanted, r.Log)...)
+		if fields == nil {
+			continue
+		}
+		w := gopf.Want(r, &unstructured.Unstructured{Object: fields}, c.wantOptions(ctx, r, child, vars, wanted)...)
 		wanted[child.spec.ID] = w
 		missing = missing || !w.Exists
 		known[child.spec.ID] = w.Live().Object
@@ -125,7 +125,11 @@ func (c *caller) fromTemplates(ctx context.Context, r *gopf.Reconciliation[objec
 	if c.handler.status == nil {
 		return nil
 	}
-	status, err := c.handler.status.Object(ctx, vars)
+	var status map[string]any
+	err := c.evaluate(ctx, r.Object, func() (err error) {
+		status, err = c.handler.status.Object(ctx, vars)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
 	}
@@ -137,6 +141,29 @@ func (c *caller) fromTemplates(ctx context.Context, r *gopf.Reconciliation[objec
 		r.RequeueAfter(again.delay)
 	}
 	return nil
+}
+
+// evaluate calls fn, which evaluates expressions for the object.
+func (c *caller) evaluate(ctx context.Context, o object, fn func() error) error {
+	return c.set.share.evaluate(ctx, o.GetNamespace(), fn)
+}
+
+// render returns the fields of the child. nil means that it is not included.
+func (c *child) render(ctx context.Context, vars map[string]any) (map[string]any, error) {
+	if c.include != nil {
+		include, err := c.include.Bool(ctx, vars)
+		if err != nil {
+			return nil, fmt.Errorf("includeWhen of %s: %w", c.spec.ID, err)
+		}
+		if !include {
+			return nil, nil
+		}
+	}
+	fields, err := c.object.Object(ctx, vars)
+	if err != nil {
+		return nil, fmt.Errorf("child %s: %w", c.spec.ID, err)
+	}
+	return fields, nil
 }
 
 // absence is the memo of an object with children that do not exist yet.
@@ -151,7 +178,7 @@ func (a *absence) next(missing bool) time.Duration {
 	return min(max(2*a.delay, 500*time.Millisecond), 5*time.Minute)
 }
 
-func (c *caller) wantOptions(ctx context.Context, child *child, vars map[string]any, wanted map[string]*gopf.Child[object], log *slog.Logger) (opts []gopf.WantOption) {
+func (c *caller) wantOptions(ctx context.Context, r *gopf.Reconciliation[object], child *child, vars map[string]any, wanted map[string]*gopf.Child[object]) (opts []gopf.WantOption) {
 	for _, on := range child.spec.DependsOn {
 		if other, ok := wanted[on]; ok { // a child that is not included is no obstacle
 			opts = append(opts, gopf.DependsOn(other))
@@ -160,9 +187,13 @@ func (c *caller) wantOptions(ctx context.Context, child *child, vars map[string]
 	if child.ready != nil {
 		opts = append(opts, gopf.ReadyWhen(func(live object) bool {
 			self := map[string]any{"object": vars["object"], "children": vars["children"], "self": live.Object}
-			ok, err := child.ready.Bool(ctx, self)
+			var ok bool
+			err := c.evaluate(ctx, r.Object, func() (err error) {
+				ok, err = child.ready.Bool(ctx, self)
+				return err
+			})
 			if err != nil {
-				log.Warn("The expression of readyWhen failed; the child counts as not ready.", "child", child.spec.ID, "error", err)
+				r.Log.Warn("The expression of readyWhen failed; the child counts as not ready.", "child", child.spec.ID, "error", err)
 			}
 			return ok && err == nil
 		}))
@@ -209,45 +240,4 @@ func (c *caller) fromHook(ctx context.Context, r *gopf.Reconciliation[object]) e
 		return err
 	}
 	return outcome(out, c.backoff())
-}
-
-// liveChildren returns the children of the object as they are in the cluster, by kind and
-// name. It reads them from the API server: the hook must not decide on stale ones.
-func (c *caller) liveChildren(ctx context.Context, r *gopf.Reconciliation[object]) (map[string]map[string]any, error) {
-	live := map[string]map[string]any{}
-	own := r.Object.GetNamespace()
-	for _, name := range c.handler.spec.Reconcile.Owns {
-		opts := []client.ListOption{client.LabelSelector(childwatch.Label), client.Of(name)}
-		if own == "" {
-			opts = append(opts, client.AllNamespaces())
-		}
-		for child, err := range client.Each[object](ctx, r.API, opts...) {
-			if err != nil {
-				return nil, fmt.Errorf("list the children: %w", err)
-			}
-			if !ownedBy(child, string(r.Object.GetUID())) {
-				continue
-			}
-			key := child.GetKind() + "." + child.GetAPIVersion()
-			if live[key] == nil {
-				live[key] = map[string]any{}
-			}
-			id := child.GetName()
-			if own == "" && child.GetNamespace() != "" {
-				id = child.GetNamespace() + "/" + id
-			}
-			child.SetManagedFields(nil)
-			live[key][id] = child.Object
-		}
-	}
-	return live, nil
-}
-
-func ownedBy(child object, uid string) bool {
-	for _, ref := range child.GetOwnerReferences() {
-		if string(ref.UID) == uid {
-			return true
-		}
-	}
-	return false
 }

@@ -36,9 +36,9 @@ func (s *set) declare(op *gopf.Operator) {
 		}
 	}
 	for _, r := range s.resources {
-		base := filter(op.Resource(r.spec.Resource), r.spec.Where, r.when)
+		base := s.filter(op.Resource(r.spec.Resource), r.spec.Where, r.when)
 		for _, h := range r.handlers {
-			s.declareHandler(op, filter(base, h.spec.Where, h.when), h)
+			s.declareHandler(op, s.filter(base, h.spec.Where, h.when), h)
 		}
 	}
 	for _, a := range s.activities["startup"] {
@@ -61,7 +61,7 @@ func (s *set) declare(op *gopf.Operator) {
 }
 
 // filter restricts a handle.
-func filter(r *gopf.Resource[object], w spec.Where, when *expr.Expr) *gopf.Resource[object] {
+func (s *set) filter(r *gopf.Resource[object], w spec.Where, when *expr.Expr) *gopf.Resource[object] {
 	for key, v := range w.Labels {
 		r = r.WithLabel(key, matcher(v))
 	}
@@ -83,7 +83,11 @@ func filter(r *gopf.Resource[object], w spec.Where, when *expr.Expr) *gopf.Resou
 		if c.Operation != "" {
 			in.Review = &call.Review{Operation: string(c.Operation), User: jsonValue(c.User)}
 		}
-		ok, err := when.Bool(context.Background(), inputVars(&in))
+		var ok bool
+		err := s.share.evaluate(context.Background(), c.Object.GetNamespace(), func() (err error) {
+			ok, err = when.Bool(context.Background(), inputVars(&in))
+			return err
+		})
 		if err != nil {
 			panic(panics.Plain{Err: fmt.Errorf("where.cel: %w", err)}) // the framework tries the object again later
 		}
@@ -262,19 +266,21 @@ func (c *caller) review(r *gopf.Resource[object]) {
 // decide evaluates the expression of a validating handler.
 func (c *caller) decide(ctx context.Context, v *gopf.Review[object], in *call.Input) error {
 	in.Object = v.Raw()
-	vars := inputVars(in)
-	ok, err := c.handler.cel.Bool(ctx, vars)
-	if err != nil || ok {
-		return err
-	}
-	if c.handler.message == nil {
-		return gopf.Deny("the object violates %s: %s", c.handler.spec.ID, c.handler.spec.CEL)
-	}
-	text, err := c.handler.message.Render(ctx, vars)
-	if err != nil {
-		return gopf.Deny("the object violates %s", c.handler.spec.ID)
-	}
-	return gopf.Deny("%v", text)
+	return c.evaluate(ctx, v.Object, func() error {
+		vars := inputVars(in)
+		ok, err := c.handler.cel.Bool(ctx, vars)
+		if err != nil || ok {
+			return err
+		}
+		if c.handler.message == nil {
+			return gopf.Deny("the object violates %s: %s", c.handler.spec.ID, c.handler.spec.CEL)
+		}
+		text, err := c.handler.message.Render(ctx, vars)
+		if err != nil {
+			return gopf.Deny("the object violates %s", c.handler.spec.ID)
+		}
+		return gopf.Deny("%v", text)
+	})
 }
 
 func (s *set) activityFunc(op *gopf.Operator, a *activity, name string) func(context.Context, *gopf.Activity) error {

@@ -196,17 +196,12 @@ func renderDry(ctx context.Context, h *handler, t Trial) (call.Output, error) {
 	out := call.Output{Children: []map[string]any{}}
 	for _, c := range h.children {
 		known[c.spec.ID] = map[string]any{}
-		if c.include != nil {
-			if ok, err := c.include.Bool(ctx, vars); err != nil || !ok {
-				if err != nil {
-					return out, fmt.Errorf("includeWhen of %s: %w", c.spec.ID, err)
-				}
-				continue
-			}
-		}
-		o, err := c.object.Object(ctx, vars)
+		o, err := c.render(ctx, vars)
 		if err != nil {
-			return out, fmt.Errorf("child %s: %w", c.spec.ID, err)
+			return out, err
+		}
+		if o == nil {
+			continue
 		}
 		out.Children = append(out.Children, o)
 		meta, _ := o["metadata"].(map[string]any)

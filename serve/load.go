@@ -96,6 +96,7 @@ type set struct {
 	folder   string // of the file in files
 	dir      string // of the file on disk
 	env      *expr.Env
+	share    *share
 	problems *spec.Problems
 
 	resources  []*resource
@@ -148,7 +149,7 @@ func build(parsed *spec.Operator, problems spec.Problems, files fs.FS, file stri
 		problems.Add(spec.Pos{File: file, Line: 1}, "%v", err)
 		return nil, problems
 	}
-	s := &set{spec: parsed, files: files, folder: path.Dir(file), dir: dir, env: env, problems: &problems, activities: map[string][]*activity{}}
+	s := &set{spec: parsed, files: files, folder: path.Dir(file), dir: dir, env: env, share: newShare(), problems: &problems, activities: map[string][]*activity{}}
 	for i := range parsed.Resources {
 		s.resources = append(s.resources, s.resource(&parsed.Resources[i]))
 	}
@@ -245,7 +246,7 @@ func (s *set) caller(at spec.Pos, id string, c *spec.Call, env *expr.Env, daemon
 			s.problem(at, "handler %q: %v", id, err)
 			return nil
 		}
-		return evaluator{x.Eval}
+		return evaluator{s.share, x.Eval}
 	case spec.Template:
 		value, ok := s.value(at, id, c.Template)
 		if !ok {
@@ -256,7 +257,7 @@ func (s *set) caller(at spec.Pos, id string, c *spec.Call, env *expr.Env, daemon
 			s.problem(c.Template.Pos, "template of handler %q: %v", id, err)
 			return nil
 		}
-		return evaluator{t.Render}
+		return evaluator{s.share, t.Render}
 	default:
 		return nil
 	}
@@ -325,21 +326,24 @@ func checkPrograms(op *spec.Operator, problems *spec.Problems) {
 
 // evaluator is a caller of an expression or a template: its value is the output.
 type evaluator struct {
-	eval func(context.Context, map[string]any) (any, error)
+	share *share
+	eval  func(context.Context, map[string]any) (any, error)
 }
 
 func (evaluator) Close() {}
 
 // Call evaluates the expression. A failed evaluation is a temporary error, because the object
 // may have changed at the next call.
-func (e evaluator) Call(ctx context.Context, r *call.Request) (call.Output, error) {
-	v, err := e.eval(ctx, inputVars(&r.Input))
-	if err != nil {
-		return call.Output{}, err
-	}
-	out, err := outputOf(v)
-	if err != nil {
-		err = fmt.Errorf("the value: %w", err)
-	}
+func (e evaluator) Call(ctx context.Context, r *call.Request) (out call.Output, err error) {
+	err = e.share.evaluate(ctx, r.Namespace, func() error {
+		v, err := e.eval(ctx, inputVars(&r.Input))
+		if err != nil {
+			return err
+		}
+		if out, err = outputOf(v); err != nil {
+			return fmt.Errorf("the value: %w", err)
+		}
+		return nil
+	})
 	return out, err
 }

@@ -318,3 +318,37 @@ func TestHandlersOfAFileAndOfGoLiveInOneOperator(t *testing.T) {
 	waitStatus(t, c, "a", "file", true)
 	waitStatus(t, c, "a", "code", true)
 }
+
+// Children with more than 24 KiB are listed twice, and the hook gets them once.
+func TestAHookGetsLargeChildren(t *testing.T) {
+	inputs := make(chan map[string]any, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Error(err)
+		}
+		inputs <- in
+		_, _ = io.WriteString(w, `{"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "`+strings.Repeat("x", 100<<10)+`"}}]}`)
+	}))
+	defer server.Close()
+	c := start(t, operator(t, "      - {id: children, reconcile: {owns: [v1/configmaps]}, http: {url: '"+server.URL+"'}}\n", nil), "v1/configmaps")
+	owner := c.Create(t, thing("a", map[string]any{}))
+	<-inputs
+	c.Wait(t, "v1/configmaps", "default", "x", func(*unstructured.Unstructured) bool { return true })
+	c.Create(t, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "forged", "namespace": "default", "labels": map[string]any{"gopf.dev/children": "other"},
+			"ownerReferences": []any{map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "name": "a", "uid": string(owner.GetUID())}}},
+	}})
+	c.Patch(t, things, "default", "a", map[string]any{"spec": map[string]any{"size": 1}})
+	for in := range inputs {
+		if size, _, _ := unstructured.NestedFloat64(in, "object", "spec", "size"); size != 1 {
+			continue
+		}
+		live, _, _ := unstructured.NestedMap(in, "children", "ConfigMap.v1")
+		data, _, _ := unstructured.NestedString(live, "x", "data", "a")
+		if len(live) != 1 || len(data) != 100<<10 {
+			t.Errorf("got %d children, with %d bytes", len(live), len(data))
+		}
+		return
+	}
+}

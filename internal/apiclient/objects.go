@@ -19,6 +19,7 @@ type API interface {
 	Discover(ctx context.Context, groups ...string) (kube.Discovery, error)
 	Get(context.Context, kube.Target) (*object.Body, error)
 	Page(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions, page string) ([]*object.Body, string, error)
+	List(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions, each func(*object.Body) error) (resourceVersion string, err error)
 	Create(context.Context, kube.Target, []byte, ...kube.Param) (*object.Body, error)
 	Patch(context.Context, kube.Target, types.PatchType, []byte, ...kube.Param) (*object.Body, error)
 	Delete(context.Context, kube.Target, kube.DeleteOptions) error
@@ -59,6 +60,14 @@ func (c *Objects) List(ctx context.Context, info kind.Info, namespace string, o 
 			page = next
 		}
 	}
+}
+
+// Each calls each for all objects of a resource, in one namespace or in all, as soon as they
+// arrive. Only one object is in memory at a time. A request is open meanwhile, so each must
+// not wait for other requests. Its error ends the list and is returned.
+func (c *Objects) Each(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions, each func(*object.Body) error) error {
+	_, err := c.API.List(ctx, info, namespace, o, each)
+	return err
 }
 
 // page reads one page. If the server no longer has the snapshot of the list, it

@@ -35,6 +35,21 @@ func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 	return c, nil
 }
 
+// OwnerOf returns the uid of the owner of a child: of its controlling owner, or of the one in
+// the annotation. Empty means that the object is no child, or that it does not have the label
+// of the operator.
+func OwnerOf(body *object.Body, operator string) string {
+	h := head{manager: operator}
+	if h.read(body) != nil || h.label != operator {
+		return ""
+	}
+	if h.controller != "" {
+		return h.controller
+	}
+	uid, _ := ownerUID(h.owner)
+	return uid
+}
+
 // readinessOf returns the readiness of a child without decoding all of it.
 func readinessOf(info kind.Info, body *object.Body, generation any) readiness.Verdict {
 	ruled := readiness.HasRule(info.APIVersion(), info.Kind)

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -82,9 +83,28 @@ type Children struct {
 	// gives some back. It may wait. The error means that there is not enough memory. May be
 	// nil.
 	Reserve func(bytes int) error
+	// Operator is the name of the operator: the value of the label of its children.
+	Operator string
+	// Listed reports whether an inventory of the object has the child: another client cannot
+	// have forged it. May be nil.
+	Listed func(children.Key) bool
 	// Again is the delay until the next call after a success. Unset means none.
 	Again Opt[time.Duration]
 	// Mistake is an invalid declaration of a child, such as one without a name. The call
 	// fails with it. May be nil.
 	Mistake error
+}
+
+type childrenKey struct{}
+
+// WithChildren returns a context for the call of a reconcile handler. Package serve needs
+// more of c than [gopf.Want] offers.
+func WithChildren(ctx context.Context, c *Children) context.Context {
+	return context.WithValue(ctx, childrenKey{}, c)
+}
+
+// ChildrenOf returns the children of [WithChildren]. nil means that there are none.
+func ChildrenOf(ctx context.Context) *Children {
+	c, _ := ctx.Value(childrenKey{}).(*Children)
+	return c
 }

@@ -59,7 +59,9 @@ func (p *Processor) planOne(ctx context.Context, m *Memory, body *object.Body, p
 	}
 	request := p.daemonRequest(m, body)
 	request.Handler, request.Retry, request.Started = plan.Handler, r.state.retries, r.state.started
-	request.Children = &handler.Children{Find: r.finding(ctx), Refer: func([]handler.Reference) {}}
+	request.Children = &handler.Children{
+		Find: r.finding(ctx), Refer: func([]handler.Reference) {}, Operator: p.Reconcile.Runner.Name, Listed: r.listed,
+	}
 	err := plan.Handler.Call(ctx, request)
 	waits, _ := err.(*handler.TemporaryError)
 	if err != nil && (waits == nil || !waits.Wait) {

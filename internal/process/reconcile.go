@@ -294,7 +294,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 	}
 	request := p.daemonRequest(m, body)
 	request.Handler, request.Retry, request.Started = h, state.retries, state.started
-	request.Children = &handler.Children{Find: r.finding(ctx), Refer: r.refer}
+	request.Children = &handler.Children{Find: r.finding(ctx), Refer: r.refer, Operator: p.Reconcile.Runner.Name, Listed: r.listed}
 	if r.room = p.roomFor(ctx, body); r.room != nil {
 		defer r.room.leave()
 		request.Children.Reserve = r.room.reserve

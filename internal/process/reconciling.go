@@ -66,6 +66,11 @@ func (r *reconciling) load(ctx context.Context) error {
 	return nil
 }
 
+// listed reports whether an inventory of the object has the child.
+func (r *reconciling) listed(k children.Key) bool {
+	return r.inventory.Find(k) != nil || slices.ContainsFunc(r.others, func(e children.Entry) bool { return e.Key == k })
+}
+
 // loadedRecords are the records and inventories of all reconcile handlers. A turn needs
 // them twice: for the finalizer, and for the calls.
 type loadedRecords struct {

@@ -1,5 +1,7 @@
 package queue
 
+import "slices"
+
 // patience is the maximum number of urgent turns in a row while others wait.
 const patience = 7
 
@@ -157,6 +159,23 @@ func (l *lines[T]) pop(admit func(T) bool) (next T, ok bool) {
 		return first, true
 	}
 	return next, false
+}
+
+// remove removes the items of a group that match. It reports whether there were some.
+func (l *lines[T]) remove(group string, match func(T) bool) bool {
+	line := l.of[group]
+	if line == nil {
+		return false
+	}
+	before := len(line.items)
+	line.items = slices.DeleteFunc(line.items, match)
+	if len(line.items) == 0 {
+		l.groups.items = slices.DeleteFunc(l.groups.items, func(other string) bool { return other == group })
+		if delete(l.of, group); len(l.of) == 0 {
+			l.of = nil
+		}
+	}
+	return len(line.items) < before
 }
 
 // fifo is a first-in first-out queue.

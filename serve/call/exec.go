@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"gopf.dev/gopf/internal/queue"
 	"gopf.dev/gopf/serve/spec"
 )
 
@@ -85,11 +86,12 @@ func variables(r *Request) []string {
 	}
 }
 
-// Exec calls a program for each call.
+// Exec calls a program for each call. Namespaces take turns, and one cannot have all
+// processes: see [queue.Slots].
 type Exec struct {
 	options Options
 	daemon  bool
-	slots   chan struct{}
+	slots   *queue.Slots
 }
 
 // NewExec returns a caller of a program.
@@ -98,7 +100,7 @@ func NewExec(o Options) *Exec {
 	if n == 0 {
 		n = 2 * runtime.NumCPU()
 	}
-	return &Exec{options: o, slots: make(chan struct{}, n)}
+	return &Exec{options: o, slots: queue.NewSlots(n)}
 }
 
 // NewDaemon returns a caller of a program that runs as long as its context is valid. There
@@ -111,12 +113,11 @@ func (*Exec) Close() {}
 // Call runs the program once.
 func (e *Exec) Call(ctx context.Context, r *Request) (Output, error) {
 	if !e.daemon {
-		select {
-		case e.slots <- struct{}{}:
-			defer func() { <-e.slots }()
-		case <-ctx.Done():
+		release, ok := e.slots.Acquire(r.Namespace, ctx.Done(), nil)
+		if !ok {
 			return Output{}, context.Cause(ctx)
 		}
+		defer release()
 		var cancel context.CancelFunc
 		ctx, cancel = limited(ctx, e.options.timeout(DefaultExecTimeout))
 		defer cancel()

@@ -8,12 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"gopf.dev/gopf/internal/queue"
 )
 
 // Kept calls programs that stay alive: each gets JSON lines and responds with one line per
 // call. A program has one call at a time, so a call that hangs stops only its own program.
+// Namespaces take turns, and one cannot have all programs if there are several: see
+// [queue.Slots].
 type Kept struct {
 	options Options
+	slots   *queue.Slots // one for each program
 	idle    chan *worker
 	n       int
 	closed  chan struct{}
@@ -22,7 +27,7 @@ type Kept struct {
 // NewKept returns a caller of kept programs. They are started with their first calls.
 func NewKept(o Options) *Kept {
 	n := max(o.Call.Processes, 1)
-	k := &Kept{options: o, idle: make(chan *worker, n), n: n, closed: make(chan struct{})}
+	k := &Kept{options: o, slots: queue.NewSlots(n), idle: make(chan *worker, n), n: n, closed: make(chan struct{})}
 	for range n {
 		k.idle <- &worker{options: &k.options}
 	}
@@ -32,19 +37,27 @@ func NewKept(o Options) *Kept {
 // Call sends one line to a program that has no other call, and waits for one if there is
 // none.
 func (k *Kept) Call(ctx context.Context, r *Request) (Output, error) {
+	release, ok := k.slots.Acquire(r.Namespace, ctx.Done(), k.closed)
+	if !ok && ctx.Err() != nil {
+		return Output{}, context.Cause(ctx)
+	}
+	if !ok {
+		return Output{}, errStopping
+	}
+	defer release()
 	var w *worker
 	select {
-	case w = <-k.idle:
+	case w = <-k.idle: // there is one, unless Close has it
 	case <-k.closed:
-		return Output{}, errors.New("the operator is stopping")
-	case <-ctx.Done():
-		return Output{}, context.Cause(ctx)
+		return Output{}, errStopping
 	}
 	defer func() { k.idle <- w }()
 	ctx, cancel := limited(ctx, k.options.timeout(DefaultExecTimeout))
 	defer cancel()
 	return w.call(ctx, r)
 }
+
+var errStopping = errors.New("the operator is stopping")
 
 // Close ends the programs after their current calls. It closes their input, and kills those
 // that do not exit. Later calls fail.

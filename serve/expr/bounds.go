@@ -21,6 +21,10 @@ const (
 	maxText = maxSize
 )
 
+// maxRange limits the items of lists.range. Its argument may be a number of an object: a tiny
+// object must not make a list that takes megabytes.
+const maxRange = 10_000
+
 // leastSize is the size that counts for each value. It bounds the number of values.
 const leastSize = 8
 

@@ -58,6 +58,81 @@ func TestExpressionsCannotMultiplyValuesOfAnObjectWithoutLimit(t *testing.T) {
 	}
 }
 
+// The limit of the costs bounds the memory of values that are not part of the result.
+func TestCopiesOfTextsHaveCosts(t *testing.T) {
+	items := make([]any, 3000)
+	for i := range items {
+		items[i] = "h"
+	}
+	spec := map[string]any{"hosts": items, "text": strings.Repeat("A,", 150<<10)}
+	vars := map[string]any{"object": map[string]any{"spec": spec}}
+	env, err := NewEnv([]string{"object"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, copied := range []string{
+		`h + object.spec.text`, `bytes(object.spec.text)`, `bytes(object.spec.text) + bytes(h)`, `string(bytes(object.spec.text))`,
+		`object.spec.text.replace("A", "B")`, `object.spec.text.lowerAscii()`, `object.spec.text.reverse()`, `object.spec.text.split(",")`,
+		`"%s".format([object.spec.text])`, `[object.spec.text].join()`, `base64.encode(bytes(object.spec.text))`, `strings.quote(object.spec.text)`,
+	} {
+		x, err := env.Compile("object.spec.hosts.map(h, " + copied + ").size()")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = x.Eval(t.Context(), vars)
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), "cost limit exceeded") {
+			t.Errorf("%s: got the error %v", copied, err)
+		}
+		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 160 {
+			t.Errorf("%s: it took %d MiB", copied, used)
+		}
+	}
+}
+
+// A number of an object can be the length of a list. A tiny object must not take megabytes.
+func TestTheLengthOfARangeIsLimited(t *testing.T) {
+	env, err := NewEnv([]string{"object"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := env.Compile(`lists.range(object.n).map(i, "name-" + string(i)).join(",").size()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = x.Eval(t.Context(), map[string]any{"object": map[string]any{"n": int64(10_001)}})
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "lists.range: size 10001 exceeds maximum allowed (10000)") {
+		t.Errorf("got the error %v", err)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<10 {
+		t.Errorf("it took %d KiB", used>>10)
+	}
+	if got, err := x.Eval(t.Context(), map[string]any{"object": map[string]any{"n": int64(10_000)}}); err != nil || got != int64(98_889) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// In a text, a value that is no text becomes JSON, which may be six times as long.
+func TestTheTextOfATemplateIsLimited(t *testing.T) {
+	env, err := NewEnv([]string{"object"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := env.Text("${[object.text]}.${[object.text]}.${[object.text]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]any{"object": map[string]any{"text": strings.Repeat("<", 1<<20)}}
+	if _, err := template.Render(t.Context(), vars); err == nil || !strings.Contains(err.Error(), errSize.Error()) {
+		t.Errorf("got the error %v", err)
+	}
+}
+
 // The costs of a call count when it has ended. A call that compares each item of a list with
 // all others must not take minutes before.
 func TestComparisonsOfLongListsAreRefusedAtOnce(t *testing.T) {
@@ -102,6 +177,7 @@ func TestBoundedFunctionsGiveTheSameResults(t *testing.T) {
 		`"a-b-c".replace("-", "+", -1)`:                             "a+b+c",
 		`"ab".replace("", "-")`:                                     "-a-b-",
 		`["a", "b"].join()`:                                         "ab",
+		`b"ab"`:                                                     "YWI=",
 		`["a", "b"].join(", ")`:                                     "a, b",
 		`[].join(", ")`:                                             "",
 		`["a", "b", "a"].distinct().join()`:                         "ab",

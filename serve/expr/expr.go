@@ -3,6 +3,7 @@ package expr
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -27,7 +28,7 @@ type Env struct{ env *cel.Env }
 // types of variables instead.
 func NewEnv(variables []string, extra ...cel.EnvOption) (*Env, error) {
 	options := []cel.EnvOption{
-		cel.OptionalTypes(), ext.Strings(), ext.Lists(), ext.Sets(), ext.Encoders(), ext.Math(), ext.Bindings(),
+		cel.OptionalTypes(), ext.Strings(), ext.Lists(ext.ListsMaxRangeSize(maxRange)), ext.Sets(), ext.Encoders(), ext.Math(), ext.Bindings(),
 		cel.CrossTypeNumericComparisons(true), cel.HomogeneousAggregateLiterals(),
 	}
 	options = append(options, boundedFunctions()...)
@@ -54,7 +55,7 @@ func (e *Env) Compile(text string) (*Expr, error) {
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("expression %q: %s", text, firstIssue(issues))
 	}
-	program, err := e.env.Program(ast, cel.CostLimit(costLimit), cel.EvalOptions(cel.OptOptimize), cel.InterruptCheckFrequency(1000))
+	program, err := e.env.Program(ast, cel.CostLimit(costLimit), cel.CostTracking(costs{}), cel.EvalOptions(cel.OptOptimize), cel.InterruptCheckFrequency(1000))
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", text, err)
 	}
@@ -137,7 +138,12 @@ func (b *budget) toJSON(v ref.Val) (any, error) {
 		return float64(x), nil
 	case types.String:
 		return string(x), b.spend(len(x))
-	case types.Bytes, types.Timestamp, types.Duration:
+	case types.Bytes:
+		if err := b.spend(base64.StdEncoding.EncodedLen(len(x))); err != nil {
+			return nil, err
+		}
+		return base64.StdEncoding.EncodeToString(x), nil
+	case types.Timestamp, types.Duration:
 		text, err := v.ConvertToNative(reflect.TypeFor[string]())
 		if err != nil {
 			return jsonOf(v)

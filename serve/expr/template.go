@@ -199,6 +199,9 @@ func (t text) render(ctx context.Context, vars map[string]any, left *budget) (an
 	}
 	var b strings.Builder
 	for _, s := range t {
+		if b.Len() > maxText { // the JSON of a value may be longer than the value
+			return nil, errSize
+		}
 		if s.expr == nil {
 			b.WriteString(s.constant)
 			continue

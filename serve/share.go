@@ -1,0 +1,56 @@
+package serve
+
+import (
+	"context"
+	"runtime"
+
+	"gopf.dev/gopf/internal/queue"
+)
+
+// share limits the work of all handlers of a file that runs at the same time. Objects of
+// tenants cause it, and each piece may take many megabytes. Namespaces take turns, and one
+// cannot have all slots. Objects without a namespace count as one namespace.
+//
+// A call that waits for a slot of evaluations may hold others, and memory of declared children.
+// So evaluations wait for nothing. A call that waits for memory may hold a slot of templates.
+// So calls that have memory wait for no such slot.
+type share struct {
+	evaluations *queue.Slots // of one expression or template
+	templates   *queue.Slots // calls that render the templates of children, until all are declared
+	lists       *queue.Slots // requests for the live children of an object
+}
+
+// Slots of evaluations. One takes tens of megabytes at worst, and a processor.
+const (
+	leastEvaluations = 2 // one namespace cannot have both
+	mostEvaluations  = 8
+)
+
+// Other slots.
+const (
+	mostTemplates = 8 // each has rendered children of up to 4 MiB
+	mostLists     = 8 // each has one child of up to 1.5 MiB
+)
+
+func newShare() *share {
+	return &share{
+		evaluations: queue.NewSlots(min(max(runtime.GOMAXPROCS(0), leastEvaluations), mostEvaluations)),
+		templates:   queue.NewSlots(mostTemplates), lists: queue.NewSlots(mostLists),
+	}
+}
+
+// evaluate calls fn, which evaluates expressions for an object in the namespace. fn must not
+// wait for anything.
+func (s *share) evaluate(ctx context.Context, namespace string, fn func() error) error {
+	return within(ctx, s.evaluations, namespace, fn)
+}
+
+// within calls fn while it has a slot. If ctx ends before there is one, its cause is returned.
+func within(ctx context.Context, slots *queue.Slots, namespace string, fn func() error) error {
+	release, ok := slots.Acquire(namespace, ctx.Done(), nil)
+	if !ok {
+		return context.Cause(ctx)
+	}
+	defer release()
+	return fn()
+}
