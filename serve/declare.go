@@ -89,7 +89,7 @@ func (s *set) filter(r *gopf.Resource[object], w spec.Where, when *expr.Expr) *g
 			return err
 		})
 		if err != nil {
-			panic(panics.Plain{Err: fmt.Errorf("where.cel: %w", err)}) // the framework tries the object again later
+			panic(panics.PlainError{Err: fmt.Errorf("where.cel: %w", err)}) // the framework tries the object again later
 		}
 		return ok
 	})

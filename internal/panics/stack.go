@@ -11,18 +11,18 @@ import (
 // that it calls.
 func Stack() []byte { return fromPanic(debug.Stack()) }
 
-// Plain is the value of a panic whose stack says nothing: its error names the text of a user
+// PlainError is the value of a panic whose stack says nothing: its error names the text of a user
 // that failed, such as an expression, and the stack would only have frames of the framework.
-type Plain struct{ Err error }
+type PlainError struct{ Err error }
 
-func (p Plain) Error() string { return p.Err.Error() }
+func (p PlainError) Error() string { return p.Err.Error() }
 
-func (p Plain) Unwrap() error { return p.Err }
+func (p PlainError) Unwrap() error { return p.Err }
 
-// StackOf returns the stack of a panic with the value v; see [Stack]. A [Plain] has
+// StackOf returns the stack of a panic with the value v; see [Stack]. A [PlainError] has
 // none: the result is nil.
 func StackOf(v any) []byte {
-	if _, ok := v.(Plain); ok {
+	if _, ok := v.(PlainError); ok {
 		return nil
 	}
 	return Stack()

@@ -15,7 +15,7 @@ func TestAStackWithoutAPanicStaysWhole(t *testing.T) {
 
 func TestOnlyPlainPanicsHaveNoStack(t *testing.T) {
 	cause := errors.New("no such key")
-	for want, value := range map[bool]any{true: cause, false: Plain{cause}} {
+	for want, value := range map[bool]any{true: cause, false: PlainError{cause}} {
 		func() {
 			defer func() {
 				v := recover()

@@ -49,10 +49,10 @@ func TestTheFootprintOfAValueIsCloseToItsMemory(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &value); err != nil {
 			t.Fatal(err)
 		}
-		real, estimate := heap()-before, footprint(value)
+		taken, estimate := heap()-before, footprint(value)
 		runtime.KeepAlive(value)
-		if estimate < real/2 || estimate > 2*real {
-			t.Errorf("%s: %d bytes, estimated as %d", name, real, estimate)
+		if estimate < taken/2 || estimate > 2*taken {
+			t.Errorf("%s: %d bytes, estimated as %d", name, taken, estimate)
 		}
 	}
 }
