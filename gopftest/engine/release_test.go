@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -64,6 +65,42 @@ func TestWritesOfADeletion(t *testing.T) {
 				_, record := x.GetAnnotations()["kopf.zalando.org/delete"]
 				if !slices.Equal(x.GetFinalizers(), []string{test.foreign}) || record || len(records) > 0 {
 					t.Errorf("got %v", x.Object)
+				}
+			})
+		})
+	}
+}
+
+// The finalizer stays until a daemon has stopped. Meanwhile, the outcome of the handler is on
+// the object, and a restart does not call it again.
+func TestADeletionHandlerIsNotRepeatedWhileADaemonStops(t *testing.T) {
+	for name, persistence := range map[string]func(*gopf.Operator){"annotations": func(*gopf.Operator) {}, "status": inStatus("things")} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				var diary calls
+				make := func() *gopf.Operator {
+					op := gopf.New()
+					persistence(op)
+					things := gopf.For[*Example](op, resource)
+					things.OnDelete("delete", diary.failing("delete", 0, 0))
+					things.Daemon("watch", func(ctx context.Context, _ *gopf.Daemon[*Example]) error {
+						<-ctx.Done()
+						time.Sleep(5 * time.Minute)
+						return nil
+					}, gopf.StopTimeout(time.Hour))
+					return op
+				}
+				runs(t, c, make(), func() {
+					c.Create(t, example("x", "a"))
+					time.Sleep(time.Minute)
+					c.Delete(t, resource, "default", "x")
+				})
+				runs(t, c, make(), func() { time.Sleep(20 * time.Minute) })
+				if want := []string{"delete delete a #0"}; !slices.Equal(diary.all(), want) {
+					t.Errorf("got %q, want %q", diary.all(), want)
+				}
+				if _, found := c.Lookup(t, resource, "default", "x"); found {
+					t.Error("the object is still there")
 				}
 			})
 		})

@@ -133,7 +133,7 @@ func (c *Controller) skim(ctx context.Context, e *process.Event) bool {
 // follow is skim for an event that arrived during the turn of its object. Most of them are
 // effects of the turn: the response to a write may arrive after its event.
 func (c *Controller) follow(ctx context.Context, key string, e entry) bool {
-	if e.event == nil || e.shed > 0 || e.left || e.alarm || e.hurry || e.wake != nil || e.since != c.pauses.Load() || c.config.Paused() || c.indexOnly.Load() {
+	if e.event == nil || e.event.Gone() || c.cost(key, e) > 0 || e.left || e.alarm || e.hurry || e.wake != nil || e.since != c.pauses.Load() || c.config.Paused() || c.indexOnly.Load() {
 		return false
 	}
 	m := c.recall(key, e)

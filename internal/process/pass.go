@@ -90,9 +90,14 @@ func (p *pass) save(ctx context.Context) error {
 
 // endsWithRelease reports whether the removal of the operator's finalizer is all that is left
 // to do. Then that one write is also the record of the deletion. Records of earlier attempts
-// go with the object, unless another finalizer keeps it.
+// go with the object, unless another finalizer keeps it. While children or daemons are left, the
+// finalizer stays, so the outcomes must be recorded.
 func (p *pass) endsWithRelease() bool {
-	return p.blocked && !p.tearing && len(p.change.parts) == 0 && (p.change.notes.Empty() || len(p.body.Finalizers()) == 1)
+	c := p.change
+	if !p.blocked || p.tearing || p.staying.Set || c.interrupted || len(c.parts) > 0 || !p.state.Done(p.ids) {
+		return false
+	}
+	return c.notes.Empty() || len(p.body.Finalizers()) == 1
 }
 
 // saveTodo puts the records into the change, and a note with the changes that
