@@ -44,9 +44,9 @@ help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: ## Run an operator on an in-memory Kubernetes API and show an object handled (REAL=1: a real API, ONCE=1: and end)
-	@echo "Building the operator examples/01-minimal$(if $(REAL),, and the in-memory API). The first build compiles all dependencies, which takes one to two minutes on 2 cores."
+	@echo "Building the operator examples/01-minimal$(if $(REAL),, and the in-memory API). The first build compiles all dependencies, which takes about a minute on 2 cores."
 	@# One command builds all programs, so that both cores are busy until the end.
-	@cd gopftest && sh ../hack/progress $(BUILD) -v -tags gopf_lean -ldflags "-s -w" -o ../bin/ \
+	@cd gopftest && GO="$(GO)" sh ../hack/progress sh ../hack/quick-build -buildvcs=false -tags gopf_lean -ldflags "-s -w" -o ../bin/ \
 		gopf.dev/gopf/internal/dev/demo gopf.dev/gopf/examples/01-minimal $(if $(REAL),,./cmd/gopf-memory)
 	@REAL="$(REAL)" ONCE="$(ONCE)" bin/demo
 
