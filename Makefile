@@ -170,7 +170,7 @@ test-kubectl: ## Test kubectl on the in-memory API server (if there is a kubectl
 	else echo "There is no kubectl: nothing was tested. make kubectl builds one."; fi
 
 test-loop: build ## Test gopf dev with real builds and processes: twenty edits under load, mistakes, keys (minutes)
-	@$(STAGE) "inner loop" $(GO) test -count=1 -timeout 15m ./internal/test/devloop
+	@$(STAGE) "inner loop" $(GO) test -v -count=1 -timeout 15m ./internal/test/devloop
 
 test-delve: ## Test the debugger of gopf dev (if there is a dlv; HOLD=5m: hold the breakpoint that long)
 	@if command -v dlv > /dev/null; then $(STAGE) "delve" env GOPF_HOLD="$(HOLD)" $(GO) test -count=1 -timeout 30m -tags gopf_delve -run Debugger ./internal/test/devloop; \

@@ -30,7 +30,7 @@ func (d delve) call(method string, args, reply any) {
 // While a breakpoint holds a handler for longer than the default duration of a lease, the
 // operator stays the leader. Afterwards the handler returns, and its record is written.
 func TestTheDebuggerDoesNotLoseTheLease(t *testing.T) {
-	s := begin(t, "--debug", "--", "run", "--all-namespaces", "--standalone", "--dev", "--verbose", "--election=lease", "--election-namespace=default")
+	s := begin(t, "--memory", "--debug", "--", "run", "--all-namespaces", "--standalone", "--dev", "--verbose", "--election=lease", "--election-namespace=default")
 	client, err := jsonrpc.Dial("tcp", "127.0.0.1:2345")
 	if err != nil {
 		t.Fatal(err)

@@ -76,8 +76,14 @@ func check(t *testing.T, calls string) (seen map[string]string) {
 // While 100 objects change constantly, the operator is replaced 20 times. No handler is called
 // twice for a change, no change is lost, and the API server is the same process.
 func TestEditsUnderChurnRepeatAndLoseNothing(t *testing.T) {
-	t.Parallel()
-	s := begin(t)
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { editUnderChurn(t, kind) })
+	}
+}
+
+func editUnderChurn(t *testing.T, kind string) {
+	t.Helper()
+	s := begin(t, kind)
 	server := s.server()
 	stop := churn(s)
 	s.eventually("all objects are created", func() bool { return strings.Contains(s.handled(), fmt.Sprint(" o", objects-1, " ")) })
@@ -122,8 +128,14 @@ func TestEditsUnderChurnRepeatAndLoseNothing(t *testing.T) {
 // Each mistake is reported in one line. The previous operator keeps running, and the next
 // edit works.
 func TestMistakesAreOneLineAndNeverEndTheLoop(t *testing.T) {
-	t.Parallel()
-	s := begin(t)
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { t.Parallel(); makeMistakes(t, kind) })
+	}
+}
+
+func makeMistakes(t *testing.T, kind string) {
+	t.Helper()
+	s := begin(t, kind)
 	edit := 0
 	live := func() {
 		t.Helper()
@@ -165,7 +177,7 @@ func TestMistakesAreOneLineAndNeverEndTheLoop(t *testing.T) {
 // Saved manifests are applied. Definitions follow the Go types.
 func TestManifestsAndDefinitionsFollowTheFiles(t *testing.T) {
 	t.Parallel()
-	s := begin(t)
+	s := begin(t, "--memory")
 	s.replace("sample.yaml", "who: ", "who: much-")
 	s.says("sample.yaml saved → applied")
 	s.eventually("the change is handled", func() bool { return strings.Contains(s.handled(), "much-") })
@@ -185,7 +197,7 @@ func TestManifestsAndDefinitionsFollowTheFiles(t *testing.T) {
 // A package that the operator begins to import is watched from then on.
 func TestNewPackagesAreWatched(t *testing.T) {
 	t.Parallel()
-	s := begin(t)
+	s := begin(t, "--memory")
 	if err := os.Mkdir(s.folder+"/extra", 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +217,7 @@ func TestNewPackagesAreWatched(t *testing.T) {
 // The keys reload the operator, run the tests, and end the loop.
 func TestKeysReloadTestAndQuit(t *testing.T) {
 	t.Parallel()
-	s := begin(t)
+	s := begin(t, "--memory")
 	s.press("r")
 	s.says("reload → built", "→ swapped")
 	s.write("loop_test.go", "package main\n\nimport \"testing\"\n\nfunc TestFine(t *testing.T) {}\n\nfunc TestBad(t *testing.T) { t.Error(\"no\") }\n")

@@ -67,7 +67,10 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// session is a running "gopf dev --memory" in a project of its own.
+// servers are the flags of "gopf dev" for its two API servers.
+var servers = []string{"--memory", "--real"}
+
+// session is a running "gopf dev" in a project of its own.
 type session struct {
 	t       *testing.T
 	folder  string // of the project
@@ -114,8 +117,8 @@ func note(_ context.Context, c *gopf.Change[*Loop]) error {
 }
 `
 
-// begin creates a project, and runs it by "gopf dev --memory" with more arguments.
-func begin(t *testing.T, args ...string) *session {
+// begin creates a project, and runs it by "gopf dev" with an API server and more arguments.
+func begin(t *testing.T, server string, args ...string) *session {
 	t.Helper()
 	checkout, err := filepath.Abs(root)
 	if err != nil {
@@ -130,7 +133,7 @@ func begin(t *testing.T, args ...string) *session {
 		t.Fatal(err)
 	}
 	s.write("operator.go", strings.Replace(operatorFile, "CALLS", fmt.Sprintf("%q", s.calls), 1))
-	args = append([]string{"dev", ".", "--memory", "--keys", "--apply", "deploy/crd.yaml", "--apply", "sample.yaml"}, args...)
+	args = append([]string{"dev", ".", server, "--keys", "--apply", "deploy/crd.yaml", "--apply", "sample.yaml"}, args...)
 	s.cmd = exec.Command(tool, args...)
 	s.cmd.Dir = s.folder
 	s.cmd.Stdout, s.cmd.Stderr = &s.said, &s.said
