@@ -37,7 +37,7 @@ ONLY    ?=
 OWN     := ./internal/dev/controlplane ./internal/dev/manifests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build pictures site site-test site-browser page-browser \
+.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-median bench-micro lint build pictures site site-test site-browser page-browser \
 	release dist vulnerabilities kubectl test-kubectl test-loop test-delve clean
 
 help: ## List what there is to do
@@ -116,6 +116,9 @@ bench-quick: ## Measure what matters most, in four minutes
 
 bench-full: ## Measure cold starts, latency, lists and timers with 100,000 objects, in 36 minutes
 	cd bench && $(GO) run -buildvcs=false . -mode full
+
+bench-median: ## Measure the strictest budgets in three rounds, in 20 minutes
+	cd bench && $(GO) run -buildvcs=false . -mode median
 
 bench-micro: ## Measure hot paths alone, with their allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(HOT)

@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	mode := flag.String("mode", "bench", "how much to measure: quick, bench or full")
+	mode := flag.String("mode", "bench", "how much to measure: quick, bench, full or median")
 	only := flag.String("only", "", "measurements, like B1,B3; default: all")
 	with := flag.String("with", "", "programs to measure, like gopf,status,typed,unstructured,kopf,bare; default: all")
 	sizes := flag.String("n", "", "numbers of objects, like 1000,5000; default: those of the mode")

@@ -72,8 +72,10 @@ func (b *bench) measure(ctx context.Context, mode string, p plan) error {
 		return b.usual(ctx, p)
 	case "full":
 		return b.full(ctx, p)
+	case "median":
+		return b.median(ctx, p)
 	}
-	return fmt.Errorf("unknown mode %q; use quick, bench or full", mode)
+	return fmt.Errorf("unknown mode %q; use quick, bench, full or median", mode)
 }
 
 // quick detects regressions within minutes.
@@ -121,6 +123,41 @@ func (b *bench) full(ctx context.Context, p plan) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// median makes the measurements of Gopf that have the strictest budgets, several times in turn
+// with those of controller-runtime. A machine that is slow for a while decides nothing then.
+func (b *bench) median(ctx context.Context, p plan) error {
+	const rounds = 3
+	sizes, err := p.numbers(1000, 5000, 20000)
+	if err != nil {
+		return err
+	}
+	if p.only == "" {
+		p.only = "B1,B3,B4,B13,B14"
+	}
+	if p.with == "" {
+		p.with = "status,typed"
+	}
+	for round := range rounds {
+		log.Printf("round %d of %d", round+1, rounds)
+		if err := b.compare(ctx, p, sizes, 150); err != nil {
+			return err
+		}
+		if err := b.children(ctx, p, sizes[:min(2, len(sizes))]); err != nil {
+			return err
+		}
+		for _, name := range p.operators(b.programs) {
+			if !p.wants("B4") {
+				continue
+			}
+			if err := b.sizes(ctx, name, []int{0, 20000}, small); err != nil {
+				return err
+			}
+		}
+	}
+	b.results.Median(rounds)
 	return nil
 }
 

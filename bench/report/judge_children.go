@@ -2,24 +2,29 @@ package report
 
 import "fmt"
 
-// judgeChildren checks the budgets of objects with children.
+// judgeChildren checks the budgets of objects with children, in both places of the state.
 func (r *Results) judgeChildren(n int) {
-	if own, found := r.Find("B13", gopf, n, "", "CPU per object"); found {
+	r.judgeChildrenOf(gopf, "", n)
+	r.judgeChildrenOf(status, "state in the status, ", n)
+}
+
+func (r *Results) judgeChildrenOf(program, place string, n int) {
+	title := func(id, what string) string { return fmt.Sprintf("%s, %s%d objects: %s", id, place, n, what) }
+	if own, found := r.Find("B13", program, n, "", "CPU per object"); found {
 		if other, found := r.Find("B13", typed, n, "", "CPU per object"); found {
-			r.AtMost(fmt.Sprintf("B13, %d objects: CPU per object, ms, against %s", n, typed), own, .8*other)
+			r.AtMost(title("B13", "CPU per object, ms, against "+typed), own, .8*other)
 		}
 	}
-	title := func(what string) string { return fmt.Sprintf("B14, %d objects: %s", n, what) }
-	cpu, found := r.Find("B14", gopf, n, "", "CPU per object")
+	cpu, found := r.Find("B14", program, n, "", "CPU per object")
 	if !found {
 		return
 	}
-	r.AtMost(title("CPU per object with its children, µs"), cpu, 400)
-	writes, _ := r.Find("B14", gopf, n, "", "writes")
-	r.AtMost(title("writes"), writes, 0)
-	settled, _ := r.Find("B14", gopf, n, "", "settled")
-	size, _ := r.Find("B14", gopf, n, "", "JSON of the children")
-	r.AtMost(title("settled, MB"), settled, .2*size+45)
-	peak, _ := r.Find("B14", gopf, n, "", "peak")
-	r.AtMost(title("peak, MB"), peak, 1.2*settled)
+	r.AtMost(title("B14", "CPU per object with its children, µs"), cpu, 400)
+	writes, _ := r.Find("B14", program, n, "", "writes")
+	r.AtMost(title("B14", "writes"), writes, 0)
+	settled, _ := r.Find("B14", program, n, "", "settled")
+	size, _ := r.Find("B14", program, n, "", "JSON of the children")
+	r.AtMost(title("B14", "settled, MB"), settled, .2*size+45)
+	peak, _ := r.Find("B14", program, n, "", "peak")
+	r.AtMost(title("B14", "peak, MB"), peak, 1.2*settled)
 }

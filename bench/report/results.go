@@ -17,8 +17,9 @@ type Results struct {
 	Kubernetes string  `json:"kubernetes"`
 	Runtime    string  `json:"controllerRuntime"`
 	Commit     string  `json:"commit"`
-	Busy       float64 `json:"busyBefore"` // share of the CPU that others used before the start
-	Stolen     float64 `json:"stolen"`     // share of the CPU that was taken away during the run
+	Busy       float64 `json:"busyBefore"`       // share of the CPU that others used before the start
+	Stolen     float64 `json:"stolen"`           // share of the CPU that was taken away during the run
+	Rounds     int     `json:"rounds,omitempty"` // of which the values are medians; 0 means that there was one
 	Sizes      []Size  `json:"sizes"`
 	Rows       []Row   `json:"rows"`
 	Checks     []Check `json:"checks"`

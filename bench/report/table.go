@@ -11,6 +11,9 @@ func (r *Results) Table() string {
 	fmt.Fprintf(&b, "# Results of %s, %s\n\n", r.Mode, r.Date)
 	fmt.Fprintf(&b, "%s, %d cores; %s, Kubernetes %s, controller-runtime %s; commit %s.\n", r.Machine, r.Cores, r.Go, r.Kubernetes, r.Runtime, r.Commit)
 	fmt.Fprintf(&b, "Before the start the machine was %.0f %% busy with other things; %.1f %% of the CPU was stolen during the run.\n", 100*r.Busy, 100*r.Stolen)
+	if r.Rounds > 1 {
+		fmt.Fprintf(&b, "All values are medians of %d rounds, in which the programs took turns.\n", r.Rounds)
+	}
 	for _, s := range r.Sizes {
 		fmt.Fprintf(&b, "Objects with %d entries have %.1f KB when they are new and %.1f KB when they are handled (%s).\n", s.Entries, float64(s.Fresh)/1024, float64(s.Handled)/1024, s.Program)
 	}
