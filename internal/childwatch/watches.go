@@ -46,10 +46,10 @@ type Config struct {
 // except Complete.
 type Watches struct {
 	config  Config
-	running map[string]*running
+	running map[watchID]*running
 
 	mu     sync.Mutex
-	listed map[string]bool
+	listed map[watchID]bool
 }
 
 type running struct {
@@ -60,45 +60,47 @@ type running struct {
 
 // NewWatches returns watches that are not running; see [Watches.Follow].
 func NewWatches(config Config) *Watches {
-	return &Watches{config: config, running: map[string]*running{}, listed: map[string]bool{}}
+	return &Watches{config: config, running: map[watchID]*running{}, listed: map[watchID]bool{}}
 }
 
-func (w Watch) name() string {
-	name := w.Info.String() + " " + w.Info.Kind + " in " + w.Namespace
-	if w.Foreign {
-		name += " (all)"
-	}
-	return name
+// watchID identifies a watch. Each turn compares several.
+type watchID struct {
+	group, version, plural, kind, namespace string
+	foreign                                 bool
+}
+
+func (w Watch) id() watchID {
+	return watchID{w.Info.Group, w.Info.Version, w.Info.Plural, w.Info.Kind, w.Namespace, w.Foreign}
 }
 
 // Follow starts the missing watches, and ends those that are not wanted. It does not wait
 // for the ended ones. The children of ended watches stay in the store until a later list.
 func (w *Watches) Follow(ctx context.Context, wanted []Watch) {
-	names := map[string]bool{}
+	ids := map[watchID]bool{}
 	for _, one := range wanted {
-		names[one.name()] = true
+		ids[one.id()] = true
 	}
-	for name, r := range w.running {
-		if !names[name] {
+	for id, r := range w.running {
+		if !ids[id] {
 			r.cancel()
-			delete(w.running, name)
-			w.setListed(name, false)
+			delete(w.running, id)
+			w.setListed(id, false)
 		}
 	}
 	for _, one := range wanted {
-		if w.running[one.name()] == nil {
-			w.running[one.name()] = w.start(ctx, one)
+		if w.running[one.id()] == nil {
+			w.running[one.id()] = w.start(ctx, one)
 		}
 	}
 }
 
 // Stop ends all watches and waits for them.
 func (w *Watches) Stop() {
-	for name, r := range w.running {
+	for id, r := range w.running {
 		r.cancel()
 		<-r.done
-		delete(w.running, name)
-		w.setListed(name, false)
+		delete(w.running, id)
+		w.setListed(id, false)
 	}
 }
 
@@ -108,19 +110,19 @@ func (w *Watches) Complete(wanted []Watch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range wanted {
-		if !w.listed[one.name()] {
+		if !w.listed[one.id()] {
 			return false
 		}
 	}
 	return true
 }
 
-func (w *Watches) setListed(name string, listed bool) (changed bool) {
+func (w *Watches) setListed(id watchID, listed bool) (changed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	changed = w.listed[name] != listed
-	if delete(w.listed, name); listed {
-		w.listed[name] = true
+	changed = w.listed[id] != listed
+	if delete(w.listed, id); listed {
+		w.listed[id] = true
 	}
 	return changed
 }
@@ -141,7 +143,7 @@ func (w *Watches) start(ctx context.Context, of Watch) *running {
 		deliver, end = w.config.Observe(&config)
 	}
 	listed := func() {
-		if ctx.Err() == nil && w.setListed(of.name(), true) {
+		if ctx.Err() == nil && w.setListed(of.id(), true) {
 			w.config.Listed(of.Info)
 		}
 	}

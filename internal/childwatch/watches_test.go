@@ -52,7 +52,7 @@ func TestOwnersWakeAfterTheFirstListIsComplete(t *testing.T) {
 			w.deliver(of, event(t, kube.Added, "1"))
 			*woken = nil
 		}
-		w.setListed(of.name(), test.listed)
+		w.setListed(of.id(), test.listed)
 		w.deliver(of, event(t, test.event, "2"))
 		if !slices.Equal(*woken, test.want) {
 			t.Errorf("%s: got %q, want %q", name, *woken, test.want)
@@ -68,8 +68,8 @@ func TestChildrenAreCompleteWhenAllWatchesHaveListed(t *testing.T) {
 	secrets := Watch{Info: kind.Info{Version: "v1", Plural: "secrets", Kind: "Secret"}, Namespace: "a"}
 	w, _ := watches(store())
 	for _, one := range []Watch{a, secrets} {
-		if !w.setListed(one.name(), true) || w.setListed(one.name(), true) {
-			t.Errorf("%s: only the first list is a change", one.name())
+		if !w.setListed(one.id(), true) || w.setListed(one.id(), true) {
+			t.Errorf("%v: only the first list is a change", one.id())
 		}
 	}
 	for name, test := range map[string]struct {
@@ -87,7 +87,7 @@ func TestChildrenAreCompleteWhenAllWatchesHaveListed(t *testing.T) {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 	}
-	if !w.setListed(a.name(), false) || w.Complete([]Watch{a}) {
+	if !w.setListed(a.id(), false) || w.Complete([]Watch{a}) {
 		t.Error("an ended watch still counts as listed")
 	}
 }
