@@ -211,7 +211,7 @@ func (r *References) affected(info kind.Info, n name) map[string][]string {
 	all := map[string][]string{}
 	for _, u := range r.named[n] {
 		by := u.by
-		if !slices.Contains(all[by.owner], by.handler) && len(by.of[u.index].Select([]kind.Info{info})) > 0 {
+		if !slices.Contains(all[by.owner], by.handler) && by.of[u.index].Matches(info) {
 			all[by.owner] = append(all[by.owner], by.handler)
 		}
 	}

@@ -29,7 +29,7 @@ type Owned struct {
 // whether they may be in other namespaces than their owner.
 func (r *Reconcile) Owns(info kind.Info) (owned, anywhere bool) {
 	for _, o := range r.Owned {
-		if len(o.Of.Select([]kind.Info{info})) > 0 {
+		if o.Of.Matches(info) {
 			owned, anywhere = true, anywhere || o.Anywhere
 		}
 	}
@@ -39,7 +39,7 @@ func (r *Reconcile) Owns(info kind.Info) (owned, anywhere bool) {
 // Watches reports whether changes of objects of the resource may call the handler,
 // although they are no children.
 func (r *Reconcile) Watches(info kind.Info) bool {
-	return slices.ContainsFunc(r.Watched, func(of kind.Selector) bool { return len(of.Select([]kind.Info{info})) > 0 })
+	return slices.ContainsFunc(r.Watched, func(of kind.Selector) bool { return of.Matches(info) })
 }
 
 // Reference names an object whose changes call the handler, although it is no child.
