@@ -29,7 +29,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *mode, plan{*only, *with, *sizes}, *out, *profiles); err != nil {
+	if err := run(ctx, *mode, plan{only: *only, with: *with, sizes: *sizes}, *out, *profiles); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
