@@ -31,7 +31,7 @@ func (e *QuantityError) Error() string {
 // Check returns an error if decoding the JSON into the type would take too much memory or
 // time: a [*TooLargeError] or a [*QuantityError].
 func (t *Type) Check(json []byte) error {
-	large := t.mayExceed(json, MaxMemory)
+	large := t.MayExceed(json, MaxMemory)
 	if !large && !(t.costly && suspicious(json)) {
 		return nil
 	}

@@ -68,7 +68,7 @@ func Of(t reflect.Type) *Type {
 // Memory returns the approximate memory in bytes of the JSON after it is decoded into the
 // type. It may be too high by a few times. It is 0 if it surely is not more than the limit.
 func (t *Type) Memory(json []byte, limit int) int {
-	if !t.mayExceed(json, limit) {
+	if !t.MayExceed(json, limit) {
 		return 0
 	}
 	memory, err := t.measure(json)
@@ -78,9 +78,9 @@ func (t *Type) Memory(json []byte, limit int) int {
 	return memory
 }
 
-// mayExceed reports whether the memory may exceed the limit. It only counts values, because
+// MayExceed reports whether [Type.Memory] may exceed the limit. It only counts values, because
 // most objects are small.
-func (t *Type) mayExceed(json []byte, limit int) bool {
+func (t *Type) MayExceed(json []byte, limit int) bool {
 	if len(json)/2*t.worst+packing*len(json) <= limit { // a value takes at least two bytes, with the comma
 		return false
 	}

@@ -24,7 +24,7 @@ type Body struct {
 	raw      []byte
 	memory   atomic.Int64          // estimated size when decoded; 0 for small objects
 	measured atomic.Bool           // memory includes compressed texts
-	typed    atomic.Pointer[typed] // the last estimate; see [Body.MemoryAs]
+	typed    atomic.Pointer[typed] // the estimates so far; see [Body.MemoryAs]
 	parts    parts
 	managed  span // the managedFields with their name and a comma; see [Body.WithoutManagedFields]
 	stale    bool
@@ -136,6 +136,9 @@ func (b *Body) Metadata() (json []byte, ok bool) { return b.parts.metadata.of(b.
 // HasStatus reports whether the object has a status.
 func (b *Body) HasStatus() bool { return b.parts.status != span{} }
 
+// StatusSize returns the size of the JSON of the status, in bytes.
+func (b *Body) StatusSize() int { return b.parts.status.to - b.parts.status.from }
+
 // FromMap returns a body with the fields. The caller must not use them afterwards.
 func FromMap(fields map[string]any) (*Body, error) {
 	raw, err := kjsonMarshal(fields)
@@ -237,22 +240,30 @@ func (b *Body) weighing(as *Body) *Body {
 const smallest = 1 << 10
 
 // MemoryAs returns the approximate memory of the object as a Go type, in bytes. It is 0 if it
-// surely is not more than the limit. The limit must be the same in all calls for a type.
+// surely is not more than the limit. The limit must be the same in all calls for a type. The
+// first call for a type may take milliseconds.
 func (b *Body) MemoryAs(t *footprint.Type, limit int) int {
-	if last := b.typed.Load(); last != nil && last.as == t {
-		return last.memory
+	known := b.typed.Load()
+	for one := known; one != nil; one = one.next {
+		if one.as == t {
+			return one.memory
+		}
 	}
-	memory := t.Memory(b.raw, limit)
-	if memory > 0 {
-		b.typed.Store(&typed{t, memory})
+	if !t.MayExceed(b.raw, limit) { // as most objects: nothing is kept for them
+		return 0
 	}
-	return memory
+	one := &typed{as: t, memory: t.Memory(b.raw, limit), next: known}
+	for !b.typed.CompareAndSwap(one.next, one) {
+		one.next = b.typed.Load()
+	}
+	return one.memory
 }
 
 // typed is the memory of an object as a Go type.
 type typed struct {
 	as     *footprint.Type
 	memory int
+	next   *typed // as another type; nil means none
 }
 
 // estimate returns the approximate memory of the decoded JSON, or 0 if raw is short.

@@ -49,7 +49,8 @@ type Config[K comparable, E any] struct {
 
 	// Cost estimates the memory that the turn of an entry takes. Turns that cost
 	// nothing overtake the others, which start only if Budget has room for them. nil
-	// means that no turn is costly.
+	// means that no turn is costly. It is called several times for an entry. Only the first
+	// call may take long: the later ones are made while all other turns wait.
 	Cost   func(key K, entry E) int
 	Budget *Budget
 
@@ -173,6 +174,7 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 //
 // ctx is passed to the turns of the actor.
 func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
+	q.config.Cost(key, entry)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.full(key, entry, 1) && !q.closed {
@@ -194,6 +196,7 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 // have filled the queue. It accepts up to twice the limit. It reports whether the entry
 // was taken.
 func (q *Queue[K, E]) Offer(ctx context.Context, key K, entry E) (taken bool) {
+	q.config.Cost(key, entry)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || q.full(key, entry, 2) {
@@ -207,6 +210,7 @@ func (q *Queue[K, E]) Offer(ctx context.Context, key K, entry E) (taken bool) {
 // entries that arrived meanwhile. A turn calls it if its entry costs more than was known
 // when it started.
 func (q *Queue[K, E]) Again(key K, entry E) {
+	q.config.Cost(key, entry)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.actors[key]
