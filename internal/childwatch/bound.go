@@ -10,6 +10,12 @@ const (
 	// maxLarge is the limit for the compressed content of all large children in a namespace.
 	// Of those beyond it, only the metadata is kept.
 	maxLarge = 4 << 20
+	// hugeChild is the size of the JSON from which on only the metadata of a child is kept.
+	// Compressing takes 45 ms for 1 MB, and all other children of the kind wait meanwhile.
+	hugeChild = 64 << 10
+	// hugeStatus is the size of the JSON of a status from which on it is not decoded. Such a
+	// child is not ready.
+	hugeStatus = 256 << 10
 	// longestText is the limit in bytes of each text that is kept in addition to the content.
 	// Longer ones are cut. The marks of the operator itself are shorter.
 	longestText = 1 << 10

@@ -49,7 +49,7 @@ func kept(s *Store, namespace string) (whole, all int) {
 func TestTheContentOfLargeChildrenIsLimitedByNamespace(t *testing.T) {
 	t.Parallel()
 	s := store()
-	const size = 800 << 10
+	const size = 40 << 10
 	room := maxLarge / (size + size/10) // at least so many fit
 	for i := range 3 * room {
 		s.update(read(t, s, "full", fmt.Sprint("large-", i), size, 1), false)
@@ -64,7 +64,8 @@ func TestTheContentOfLargeChildrenIsLimitedByNamespace(t *testing.T) {
 		t.Error("one namespace takes the room of another")
 	}
 
-	// A new version of a child takes the room of the former one.
+	// A new version of a child takes the room of the former one. Its size may differ a little.
+	s.gone(configs, object.Identity{Namespace: "full", Name: "large-1", UID: "uid-full-large-1", ResourceVersion: "100"}, 0)
 	for version := range 3 {
 		s.update(read(t, s, "full", "large-0", size, version+2), false)
 	}
@@ -87,8 +88,47 @@ func TestAnEventOfAChildWithoutContentIsAChange(t *testing.T) {
 	s := store()
 	s.large["full"] = maxLarge
 	for version := range 2 {
-		if owners := s.update(read(t, s, "full", "a", 100<<10, version+1), false); len(owners) != 1 {
+		if owners := s.update(read(t, s, "full", "a", 30<<10, version+1), false); len(owners) != 1 {
 			t.Errorf("version %d is a change for %q", version+1, owners)
+		}
+	}
+}
+
+// The watch of a kind reads the children of all owners one after another. Compressing large
+// ones would delay the others.
+func TestTheContentOfHugeChildrenIsNotKept(t *testing.T) {
+	t.Parallel()
+	s := store()
+	for size, whole := range map[int]bool{hugeChild / 2: true, hugeChild: false, 700 << 10: false} {
+		c := read(t, s, "ns", fmt.Sprint("child-", size), size, 1)
+		s.update(c, false)
+		known := s.Find(c.Key)
+		if (c.Body() != nil) != whole || (known.Body() != nil) != whole {
+			t.Errorf("%d bytes: the content is kept: %t, want %t", size, known.Body() != nil, whole)
+		}
+		if encoded := base64.StdEncoding.EncodedLen(size); known.Size() < encoded || known.Size() > encoded+1000 || known.Version() != "1" || known.UID != c.UID {
+			t.Errorf("%d bytes: version %s of %s with %d bytes is known", size, known.Version(), known.UID, known.Size())
+		}
+	}
+	if len(s.large) > 1 || s.large["ns"] > hugeChild {
+		t.Errorf("%v bytes are counted", s.large)
+	}
+}
+
+func TestAChildWithAHugeStatusIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := store()
+	for size, ready := range map[int]bool{hugeStatus / 2: true, hugeStatus: false} {
+		body, err := object.ParseWhole(fmt.Appendf(nil, `{"metadata":{"namespace":"ns","name":"a","uid":"u","resourceVersion":"1"},"status":{"text":%q}}`, strings.Repeat("x", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.Read(configs, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (c.Readiness == readiness.Verdict{}) != ready {
+			t.Errorf("a status of %d bytes: %v", size, c.Readiness)
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // Read returns the child in a body that has managedFields. It decodes only the parts of the
-// child that decisions need: at a start, all children are read, and few have changed.
+// child that decisions need: at a start, all children are read, and few have changed. It
+// takes a few milliseconds at most, because the children of all owners wait for it.
 func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 	h := head{manager: s.Manager}
 	if err := h.read(body); err != nil {
@@ -31,7 +32,11 @@ func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 	if c.Owner == "" {
 		c.Owner, c.Orphan = ownerUID(h.owner)
 	}
-	c.packed = s.packer(info).PackWithout(plain, c.Owner)
+	if plain.Size() >= hugeChild {
+		c.packed, c.hollow = s.packer(info).Identify(plain), true
+	} else {
+		c.packed = s.packer(info).PackWithout(plain, c.Owner)
+	}
 	return c, nil
 }
 
@@ -55,6 +60,9 @@ func readinessOf(info kind.Info, body *object.Body, generation any) readiness.Ve
 	ruled := readiness.HasRule(info.APIVersion(), info.Kind)
 	if !ruled && !body.HasStatus() && !body.Deleting {
 		return readiness.Of(nil) // as for a ConfigMap: nothing says that it is not ready
+	}
+	if body.StatusSize() >= hugeStatus {
+		return readiness.Verdict{State: readiness.InProgress, Message: "The status is too large to be read."}
 	}
 	fields := map[string]any{}
 	if ruled || body.HasStatus() {

@@ -1,9 +1,7 @@
 package childwatch
 
 import (
-	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"iter"
 	"slices"
 	"sync"
@@ -73,7 +71,7 @@ type referent struct {
 // NewReferences returns an empty collection.
 func NewReferences(wake func(owner, handler string)) *References {
 	return &References{
-		Wake: wake, hash: contentHash, owners: map[string][]*watcher{}, named: map[name][]use{}, known: map[string]*referent{}, counts: map[string]int{},
+		Wake: wake, hash: (*object.Body).ContentHash, owners: map[string][]*watcher{}, named: map[name][]use{}, known: map[string]*referent{}, counts: map[string]int{},
 	}
 }
 
@@ -232,16 +230,3 @@ func (r *References) identities(info kind.Info, namespace string) iter.Seq[objec
 }
 
 func kindName(info kind.Info) string { return info.APIVersion() + " " + info.Kind }
-
-// contentHash returns a hash of everything but the resource version and managedFields.
-func contentHash(b *object.Body) uint64 {
-	content := timeless(b.Map())
-	delete(content["metadata"].(map[string]any), "managedFields")
-	raw, err := json.Marshal(content)
-	if err != nil {
-		return 0 // counts as changed
-	}
-	h := fnv.New64a()
-	_, _ = h.Write(raw) // a hash never fails
-	return h.Sum64()
-}

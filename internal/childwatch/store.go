@@ -8,7 +8,6 @@ package childwatch
 
 import (
 	"iter"
-	"reflect"
 	"strings"
 	"sync"
 
@@ -98,8 +97,8 @@ type Store struct {
 	Manager string        // the field manager of the operator
 	Mark    func() uint64 // see [stream.Shared.Mark]
 
-	// equal decodes two versions of a child, which may be large. The lock must not be held:
-	// turns of all objects need it.
+	// equal unpacks two versions of a child. The lock must not be held: turns of all objects
+	// need it.
 	equal func(a, b *Child) bool
 
 	mu      sync.Mutex
@@ -321,26 +320,5 @@ func newer(a, b *object.Packed) bool {
 
 // equal reports whether two versions of a child differ only in the resource version.
 func equal(a, b *Child) bool {
-	if a.hollow || b.hollow {
-		return false
-	}
-	x, y := a.Body().Map(), b.Body().Map()
-	return reflect.DeepEqual(timeless(x), timeless(y))
-}
-
-// timeless returns the object without its resource version.
-func timeless(o map[string]any) map[string]any {
-	metadata, _ := o["metadata"].(map[string]any)
-	rest := map[string]any{}
-	for k, v := range metadata {
-		if k != "resourceVersion" {
-			rest[k] = v
-		}
-	}
-	without := map[string]any{}
-	for k, v := range o {
-		without[k] = v
-	}
-	without["metadata"] = rest
-	return without
+	return !a.hollow && !b.hollow && a.Body().SameContent(b.Body())
 }

@@ -302,7 +302,7 @@ func TestObjectsAreComparedWithoutTheLock(t *testing.T) {
 		compared++
 		_ = r.Set("y", "a", "one", nil) // would block for ever
 		r.Drop("y")
-		return contentHash(b)
+		return b.ContentHash()
 	}
 	_ = r.Set("x", "a", "one", []Reference{{Of: &kind.Selector{}, Namespace: "a", Name: "shared"}})
 	r.deliver(secrets, referenced(t, kube.Added, "shared", "1", "v"), false)

@@ -57,7 +57,7 @@ func (p *Packer) PackQuickly(b *Body) *Packed { return p.pack(b, "", enoughQuick
 // Identify returns a packed body that has only the identity. Its content must not be used.
 func (p *Packer) Identify(b *Body) *Packed {
 	h := headOf(b.Identity)
-	h.stale = b.stale
+	h.stale, h.size = b.stale, uint64(len(b.raw))
 	return &Packed{p.shape(b.Identity, nil), h.encode(nil)}
 }
 

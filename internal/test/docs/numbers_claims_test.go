@@ -205,6 +205,8 @@ func claims(t *testing.T) map[string][]string {
 			"service account for " + token,
 			"that need more than " + kept + " MiB of memory", "an object above " + largest + " MiB", "large objects above " + largestSync + " MiB", "of those below " + kept + " MiB",
 			"keeps at most " + mib(constant("internal/childwatch", "maxLarge")) + " MiB per namespace",
+			"keeps no content of those with " + kib(constant("internal/childwatch", "hugeChild")) + " KiB of JSON or more",
+			"whose status has " + kib(constant("internal/childwatch", "hugeStatus")) + " KiB of JSON or more",
 			"at most " + mib(jsonvalue.MaxStored) + " MiB uncompressed",
 			levels + " levels and " + values + " values",
 			"size limit of " + object + " MiB",
