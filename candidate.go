@@ -24,6 +24,8 @@ type Candidate[T Object] struct {
 	Operation admissionv1.Operation
 	// User is the user who sent the admission request.
 	User authenticationv1.UserInfo
+	// ClientAddress is the host that sent the admission request; see [Review.ClientAddress].
+	ClientAddress string
 }
 
 func newCandidate[T Object](req *handler.Request) (*Candidate[T], error) {
@@ -36,7 +38,7 @@ func newCandidate[T Object](req *handler.Request) (*Candidate[T], error) {
 		c.Reason = reasonOf(req.Cause.Reason)
 	}
 	if r := req.Review; r != nil {
-		c.Operation, c.User = admissionv1.Operation(r.Operation), r.User
+		c.Operation, c.User, c.ClientAddress = admissionv1.Operation(r.Operation), r.User, r.Peer
 	}
 	return c, nil
 }

@@ -43,6 +43,10 @@ type Review[T Object] struct {
 	Header http.Header
 	// ClientCertificate is the verified client certificate of the API server. nil means none.
 	ClientCertificate *x509.Certificate
+	// ClientAddress is the host that sent the request to the webhook: an API server, or a
+	// proxy. Any network peer can send reviews, and choose all of their values except this
+	// one. "" means that the request did not come over a network, as in tests.
+	ClientAddress string
 }
 
 // AddWarning adds a warning to the response, which kubectl prints for the user. It does not
@@ -133,7 +137,7 @@ func newReview[T Object](req *handler.Request) (*Review[T], error) {
 	r := req.Review
 	review := &Review[T]{
 		Subject: s, Operation: admissionv1.Operation(r.Operation), Subresource: r.Subresource,
-		DryRun: r.DryRun, User: r.User, Header: r.Header, ClientCertificate: r.Client, Diff: r.Diff(),
+		DryRun: r.DryRun, User: r.User, Header: r.Header, ClientCertificate: r.Client, ClientAddress: r.Peer, Diff: r.Diff(),
 	}
 	if r.Old != nil {
 		review.Old = decodeStored[T](r.Old)

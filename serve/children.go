@@ -89,7 +89,7 @@ func (c *caller) reconcile(r *gopf.Resource[object], limits []gopf.RetryOption) 
 // fromTemplates declares the children of templates. [gopf.Want] may wait for memory, with a
 // rendered child. So the number of these calls is limited.
 func (c *caller) fromTemplates(ctx context.Context, r *gopf.Reconciliation[object]) error {
-	return within(ctx, c.set.share.templates, r.Object.GetNamespace(), func() error { return c.declareChildren(ctx, r) })
+	return within(ctx, c.set.share.templates, nil, r.Object.GetNamespace(), func() error { return c.declareChildren(ctx, r) })
 }
 
 func (c *caller) declareChildren(ctx context.Context, r *gopf.Reconciliation[object]) error {
@@ -143,9 +143,9 @@ func (c *caller) declareChildren(ctx context.Context, r *gopf.Reconciliation[obj
 	return nil
 }
 
-// evaluate calls fn, which evaluates expressions for the object.
+// evaluate calls fn, which evaluates expressions for an object in the cluster.
 func (c *caller) evaluate(ctx context.Context, o object, fn func() error) error {
-	return c.set.share.evaluate(ctx, o.GetNamespace(), fn)
+	return c.set.share.evaluate(ctx, nil, o.GetNamespace(), fn)
 }
 
 // render returns the fields of the child. nil means that it is not included.

@@ -81,10 +81,10 @@ func (s *set) filter(r *gopf.Resource[object], w spec.Where, when *expr.Expr) *g
 			in.Old = c.Old().Object
 		}
 		if c.Operation != "" {
-			in.Review = &call.Review{Operation: string(c.Operation), User: jsonValue(c.User)}
+			in.Review = &call.Review{Operation: string(c.Operation), User: jsonValue(c.User), Client: c.ClientAddress}
 		}
 		var ok bool
-		err := s.share.evaluate(context.Background(), c.Object.GetNamespace(), func() (err error) {
+		err := s.share.evaluate(context.Background(), in.Review, c.Object.GetNamespace(), func() (err error) {
 			ok, err = when.Bool(context.Background(), inputVars(&in))
 			return err
 		})
@@ -249,7 +249,9 @@ func (c *caller) review(r *gopf.Resource[object]) {
 	fn := func(ctx context.Context, v *gopf.Review[object]) error {
 		in := &call.Input{
 			Reason: strings.ToLower(string(v.Operation)), Old: v.Old.Object, Diff: call.Tuples(v.Diff),
-			Review: &call.Review{Operation: string(v.Operation), Subresource: v.Subresource, User: jsonValue(v.User), DryRun: v.DryRun},
+			Review: &call.Review{
+				Operation: string(v.Operation), Subresource: v.Subresource, User: jsonValue(v.User), DryRun: v.DryRun, Client: v.ClientAddress,
+			},
 		}
 		if c.handler.cel != nil {
 			return c.decide(ctx, v, in)
@@ -266,7 +268,7 @@ func (c *caller) review(r *gopf.Resource[object]) {
 // decide evaluates the expression of a validating handler.
 func (c *caller) decide(ctx context.Context, v *gopf.Review[object], in *call.Input) error {
 	in.Object = v.Raw()
-	return c.evaluate(ctx, v.Object, func() error {
+	return c.set.share.evaluate(ctx, in.Review, v.Object.GetNamespace(), func() error {
 		vars := inputVars(in)
 		ok, err := c.handler.cel.Bool(ctx, vars)
 		if err != nil || ok {

@@ -56,12 +56,12 @@ func (c *caller) liveChildren(ctx context.Context, r *gopf.Reconciliation[object
 	}
 	l := &living{of: of, owner: r.Object}
 	list := func() error { return l.list(ctx, api, c.handler.spec.Reconcile.Owns) }
-	err := within(ctx, c.set.share.lists, r.Object.GetNamespace(), list)
+	err := within(ctx, c.set.share.lists, nil, r.Object.GetNamespace(), list)
 	if errors.Is(err, errNeedsMemory) {
 		// The call waits for memory here, without a slot and an open request. Later
 		// reservations do not wait.
 		if err = l.reserve(firstLive); err == nil {
-			err = within(ctx, c.set.share.lists, r.Object.GetNamespace(), list)
+			err = within(ctx, c.set.share.lists, nil, r.Object.GetNamespace(), list)
 		}
 	}
 	if err != nil {

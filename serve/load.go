@@ -335,7 +335,7 @@ func (evaluator) Close() {}
 // Call evaluates the expression. A failed evaluation is a temporary error, because the object
 // may have changed at the next call.
 func (e evaluator) Call(ctx context.Context, r *call.Request) (out call.Output, err error) {
-	err = e.share.evaluate(ctx, r.Namespace, func() error {
+	err = e.share.evaluate(ctx, r.Input.Review, r.Namespace, func() error {
 		v, err := e.eval(ctx, inputVars(&r.Input))
 		if err != nil {
 			return err

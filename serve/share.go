@@ -5,17 +5,22 @@ import (
 	"runtime"
 
 	"gopf.dev/gopf/internal/queue"
+	"gopf.dev/gopf/serve/call"
 )
 
 // share limits the work of all handlers of a file that runs at the same time. Objects of
 // tenants cause it, and each piece may take many megabytes. Namespaces take turns, and one
 // cannot have all slots. Objects without a namespace count as one namespace.
 //
+// Reviews have separate slots, which clients share: see [call.Acquire]. Any network peer can
+// send reviews, and they must not delay the handlers of objects in the cluster.
+//
 // A call that waits for a slot of evaluations may hold others, and memory of declared children.
 // So evaluations wait for nothing. A call that waits for memory may hold a slot of templates.
 // So calls that have memory wait for no such slot.
 type share struct {
 	evaluations *queue.Slots // of one expression or template
+	reviews     *queue.Slots // the same, for reviews
 	templates   *queue.Slots // calls that render the templates of children, until all are declared
 	lists       *queue.Slots // requests for the live children of an object
 }
@@ -24,6 +29,7 @@ type share struct {
 const (
 	leastEvaluations = 2 // one namespace cannot have both
 	mostEvaluations  = 8
+	leastReviews     = 2 // one client cannot have both
 )
 
 // Other slots.
@@ -33,21 +39,27 @@ const (
 )
 
 func newShare() *share {
+	evaluations := min(max(runtime.GOMAXPROCS(0), leastEvaluations), mostEvaluations)
 	return &share{
-		evaluations: queue.NewSlots(min(max(runtime.GOMAXPROCS(0), leastEvaluations), mostEvaluations)),
-		templates:   queue.NewSlots(mostTemplates), lists: queue.NewSlots(mostLists),
+		evaluations: queue.NewSlots(evaluations), reviews: queue.NewSlots(max(evaluations/2, leastReviews)),
+		templates: queue.NewSlots(mostTemplates), lists: queue.NewSlots(mostLists),
 	}
 }
 
-// evaluate calls fn, which evaluates expressions for an object in the namespace. fn must not
-// wait for anything.
-func (s *share) evaluate(ctx context.Context, namespace string, fn func() error) error {
-	return within(ctx, s.evaluations, namespace, fn)
+// evaluate calls fn, which evaluates expressions for an object in the namespace. A nil review
+// means that the object is in the cluster. fn must not wait for anything.
+func (s *share) evaluate(ctx context.Context, review *call.Review, namespace string, fn func() error) error {
+	slots := s.evaluations
+	if review != nil {
+		slots = s.reviews
+	}
+	return within(ctx, slots, review, namespace, fn)
 }
 
 // within calls fn while it has a slot. If ctx ends before there is one, its cause is returned.
-func within(ctx context.Context, slots *queue.Slots, namespace string, fn func() error) error {
-	release, ok := slots.Acquire(namespace, ctx.Done(), nil)
+// See [share.evaluate] for review.
+func within(ctx context.Context, slots *queue.Slots, review *call.Review, namespace string, fn func() error) error {
+	release, ok := call.Acquire(slots, review, namespace, ctx.Done(), nil)
 	if !ok {
 		return context.Cause(ctx)
 	}

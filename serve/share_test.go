@@ -75,7 +75,7 @@ func TestEvaluationsAreLimitedForEachNamespace(t *testing.T) {
 
 func TestOneNamespaceCannotHaveAllEvaluations(t *testing.T) {
 	s := newShare()
-	for _, slots := range []*queue.Slots{s.evaluations, s.templates, s.lists} {
+	for _, slots := range []*queue.Slots{s.evaluations, s.reviews, s.templates, s.lists} {
 		closed := make(chan struct{})
 		close(closed)
 		for {

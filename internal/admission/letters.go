@@ -35,10 +35,7 @@ const (
 // request, the letter is marked as refused. nil means that the request must be aborted
 // without a response; close is not needed then.
 func (b *inbox) open(r *http.Request, cancel context.CancelFunc, control *http.ResponseController, timeout time.Duration) *letter {
-	peer := r.RemoteAddr
-	if host, _, err := net.SplitHostPort(peer); err == nil {
-		peer = host
-	}
+	peer := peerOf(r)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := &letter{peer: peer, cancel: cancel, control: control, timeout: timeout, began: time.Now()}
@@ -57,6 +54,14 @@ func (b *inbox) open(r *http.Request, cancel context.CancelFunc, control *http.R
 	b.peers[peer]++
 	b.live++
 	return l
+}
+
+// peerOf returns the host that sent a request.
+func peerOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
 }
 
 // refuse limits the time for the response to a request that is refused.

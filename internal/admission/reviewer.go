@@ -322,7 +322,7 @@ func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*handler
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%w", err)
 	}
-	review.Header = r.Header
+	review.Header, review.Peer = r.Header, peerOf(r)
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		review.Client = r.TLS.PeerCertificates[0]
 	}

@@ -558,3 +558,20 @@ func TestLeaveClosesConnections(t *testing.T) {
 		t.Error("the connection was not closed")
 	}
 }
+
+func TestHandlersGetTheHostOfTheClient(t *testing.T) {
+	for address, want := range map[string]string{"10.0.0.1:1234": "10.0.0.1", "[fd00::1]:1234": "fd00::1", "@": "@"} {
+		got := ""
+		v := newTestReviewer(calling("look", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
+			got = r.Review.Peer
+			return nil
+		}))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/look", bytes.NewReader(mustJSON(reviewOf("CREATE", nil))))
+		r.RemoteAddr = address
+		r.Header.Set("X-Forwarded-For", "10.0.0.9") // any client can send it
+		v.ServeHTTP(httptest.NewRecorder(), r)
+		if got != want {
+			t.Errorf("%s: the host is %q, want %q", address, got, want)
+		}
+	}
+}

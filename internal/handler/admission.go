@@ -69,6 +69,7 @@ type Review struct {
 
 	Header map[string][]string // the headers of the HTTP request
 	Client *x509.Certificate   // the verified client certificate; may be nil
+	Peer   string              // the host that sent the HTTP request
 
 	Warnings []string // warnings for the user, which handlers append
 }

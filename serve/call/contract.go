@@ -43,6 +43,9 @@ type Review struct {
 	Subresource string `json:"subresource,omitempty"`
 	User        any    `json:"user"`
 	DryRun      bool   `json:"dryRun"`
+
+	// Client is the host that sent the review. Handlers do not see it.
+	Client string `json:"-"`
 }
 
 // Output is the document that a handler returns. All keys are optional.

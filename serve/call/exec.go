@@ -87,7 +87,7 @@ func variables(r *Request) []string {
 }
 
 // Exec calls a program for each call. Namespaces take turns, and one cannot have all
-// processes: see [queue.Slots].
+// processes; for reviews, this holds for clients: see [Acquire].
 type Exec struct {
 	options Options
 	daemon  bool
@@ -113,7 +113,7 @@ func (*Exec) Close() {}
 // Call runs the program once.
 func (e *Exec) Call(ctx context.Context, r *Request) (Output, error) {
 	if !e.daemon {
-		release, ok := e.slots.Acquire(r.Namespace, ctx.Done(), nil)
+		release, ok := Acquire(e.slots, r.Input.Review, r.Namespace, ctx.Done(), nil)
 		if !ok {
 			return Output{}, context.Cause(ctx)
 		}

@@ -14,8 +14,8 @@ import (
 
 // Kept calls programs that stay alive: each gets JSON lines and responds with one line per
 // call. A program has one call at a time, so a call that hangs stops only its own program.
-// Namespaces take turns, and one cannot have all programs if there are several: see
-// [queue.Slots].
+// Namespaces take turns, and one cannot have all programs if there are several. For reviews,
+// this holds for clients: see [Acquire].
 type Kept struct {
 	options Options
 	slots   *queue.Slots // one for each program
@@ -37,7 +37,7 @@ func NewKept(o Options) *Kept {
 // Call sends one line to a program that has no other call, and waits for one if there is
 // none.
 func (k *Kept) Call(ctx context.Context, r *Request) (Output, error) {
-	release, ok := k.slots.Acquire(r.Namespace, ctx.Done(), k.closed)
+	release, ok := Acquire(k.slots, r.Input.Review, r.Namespace, ctx.Done(), k.closed)
 	if !ok && ctx.Err() != nil {
 		return Output{}, context.Cause(ctx)
 	}
