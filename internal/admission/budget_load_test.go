@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,4 +58,17 @@ func TestABudgetIsBlockedOnlyIfEveryNewClientWouldWait(t *testing.T) {
 		time.Sleep(time.Hour)
 		blocked("idle again", 0, never)
 	})
+}
+
+func TestReviewsHaveAPartOfTheMemoryLimit(t *testing.T) {
+	const mib = 1 << 20
+	for limit, want := range map[int64][2]int64{
+		math.MaxInt64: {96 * mib, 48 * mib}, 1024 * mib: {96 * mib, 48 * mib}, 200 * mib: {50 * mib, 40 * mib},
+	} {
+		o := DefaultReviewerOptions()
+		o.LimitMemory(limit)
+		if o.Memory != want[0] || o.Bytes != want[1] {
+			t.Errorf("with %d: %d for decoded reviews and %d for bodies, want %v", limit, o.Memory, o.Bytes, want)
+		}
+	}
 }

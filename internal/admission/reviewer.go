@@ -68,6 +68,13 @@ func DefaultReviewerOptions() ReviewerOptions {
 	}
 }
 
+// LimitMemory lowers the limits of memory for a process with this memory limit: a quarter of
+// it is for decoded reviews, and a fifth for bodies. The rest is for turns, which reviews
+// never wait for.
+func (o *ReviewerOptions) LimitMemory(limit int64) {
+	o.Memory, o.Bytes = min(o.Memory, limit/4), min(o.Bytes, limit/5)
+}
+
 // Observation describes one answered review.
 type Observation struct {
 	ID       string // the id of the handler; "" means that the URL has none or an unknown one

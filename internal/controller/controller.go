@@ -72,6 +72,7 @@ type Config struct {
 	Modest      *queue.Budget              // of modest turns; see [NewModestBudget]
 	Held        *queue.Budget              // of the objects of daemons; see [NewHeldBudget]
 	Declared    *queue.Budget              // of children and sub-handlers; see [NewDeclaredBudget]
+	Waiting     *queue.Backlog             // of the queues of all controllers; nil means that only each has limits
 	Heavy       *process.HeavyWrites       // may be nil
 	Entrance    *execute.Entrance          // every call of a handler passes it
 	Children    Children                   // the means of reconcile handlers

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -25,7 +26,8 @@ const (
 	// costlyTurn is the estimate in bytes from which a turn is costly.
 	costlyTurn = 2 << 20
 	// modestTurn is the estimate in bytes from which a turn is modest: it does not wait
-	// for costly turns, but a namespace has only a part of the memory for modest ones.
+	// for costly turns, which leave memory to it, but a namespace has only a part of the
+	// memory for modest ones.
 	// Otherwise slow handlers of many such objects would fill the memory.
 	modestTurn = 128 << 10
 	// modestTurns is the least limit of the estimated memory of concurrent modest turns,
@@ -38,6 +40,8 @@ const (
 	// packedBacklog limits the compressed bytes of other objects of one resource that are
 	// queued because their namespace has filled half of the backlog.
 	packedBacklog = 8 << 20
+	// maxAllTurns is the highest limit of the estimated memory of all turns, in bytes.
+	maxAllTurns = math.MaxInt / 2
 	// costlyPatience is the time after which another costly turn starts although none
 	// has ended. Otherwise slow handlers would block all large objects.
 	costlyPatience = 10 * time.Second
@@ -48,6 +52,28 @@ const (
 	// object.
 	typedCopies = 2
 )
+
+// LimitMemory sets the budgets and the backlog for a process with this memory limit. The
+// turns, the objects of daemons and the declared children take five eighths of it together,
+// and what waits for turns about a seventh. One namespace can have three quarters of the
+// former.
+//
+// Costly turns leave a quarter to the others, so modest turns do not wait for slow
+// handlers of large objects. Daemons run for long, and children are declared in turns that
+// have memory already. So both count, but they never wait for turns.
+func (c *Config) LimitMemory(limit int64) {
+	size := int(min(max(limit/8*5, modestTurns), maxAllTurns))
+	all := &queue.Budget{Size: size, Most: size - size/4}
+	c.Budget, c.Modest, c.Held, c.Declared = NewBudget(), NewModestBudget(limit), NewHeldBudget(limit), NewDeclaredBudget(limit)
+	for _, part := range []*queue.Budget{c.Budget, c.Modest, c.Held, c.Declared} {
+		part.Whole = all
+	}
+	c.Budget.Rest, c.Held.Counted, c.Declared.Counted = size/4, true, true
+	c.Waiting = &queue.Backlog{
+		CostlyLimit: int(min(max(limit/10, costlyBacklog), maxAllTurns)),
+		SpareLimit:  int(min(max(limit/28, packedBacklog), maxAllTurns)),
+	}
+}
 
 // NewBudget returns the budget of costly turns, which all controllers of an operator share.
 func NewBudget() *queue.Budget { return &queue.Budget{Size: costlyTurns, Patience: costlyPatience} }

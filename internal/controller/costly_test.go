@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -62,6 +63,31 @@ func TestTheCostOfATurnIncludesGoTypes(t *testing.T) {
 	}
 	if n := len(of(wide, narrow, wide, untyped).types); n != 2 {
 		t.Errorf("%d types", n)
+	}
+}
+
+func TestTheBudgetsFitTheMemoryLimit(t *testing.T) {
+	const mib = 1 << 20
+	var c Config
+	c.LimitMemory(256 * mib)
+	all := c.Budget.Whole
+	if all.Size != 160*mib || all.Most != 120*mib || c.Budget.Rest != 40*mib {
+		t.Errorf("all turns have %d, one namespace %d, and costly turns leave %d", all.Size, all.Most, c.Budget.Rest)
+	}
+	if c.Modest.Whole != all || c.Held.Whole != all || c.Declared.Whole != all || c.Modest.Counted || !c.Held.Counted || !c.Declared.Counted {
+		t.Error("the budgets are not parts of the same whole")
+	}
+	if c.Waiting.CostlyLimit != 256*mib/10 || c.Waiting.SpareLimit != 256*mib/28 {
+		t.Errorf("the backlogs have %d and %d", c.Waiting.CostlyLimit, c.Waiting.SpareLimit)
+	}
+	c.LimitMemory(math.MaxInt64) // no limit
+	parts := 2*c.Budget.Size + c.Modest.Size + c.Held.Size + c.Declared.Size
+	if all := c.Budget.Whole; all.Most-c.Budget.Rest < parts || c.Waiting.CostlyLimit < 100*costlyBacklog {
+		t.Errorf("without a limit, the whole is %d", all.Size)
+	}
+	c.LimitMemory(1)
+	if all := c.Budget.Whole; all.Size != modestTurns || c.Waiting.CostlyLimit != costlyBacklog || c.Waiting.SpareLimit != packedBacklog {
+		t.Errorf("with a tiny limit, the whole is %d", all.Size)
 	}
 }
 

@@ -39,7 +39,7 @@ func (c *Controller) open(work context.Context) {
 		c.members = members{}
 	}
 	c.queue = queue.New(queue.Config[string, entry]{
-		Turn: c.turn, Follow: c.follow, Add: c.add, Merge: c.merge, Shed: c.shed, Keeps: keeps, SpareLimit: packedBacklog, Weigh: weigh, Urgent: urgent, Limit: c.config.Backlog, Workers: c.config.WorkerLimit, Active: activeTurns,
+		Turn: c.turn, Follow: c.follow, Add: c.add, Merge: c.merge, Shed: c.shed, Keeps: keeps, SpareLimit: packedBacklog, Backlog: c.config.Waiting, Weigh: weigh, Urgent: urgent, Limit: c.config.Backlog, Workers: c.config.WorkerLimit, Active: activeTurns,
 		Cost: c.cost, Budget: c.config.Budget, CostlyLimit: costlyBacklog, Large: costlyTurn, Modest: c.config.Modest,
 		Group: func(_ string, e entry) string { return e.namespace },
 	})

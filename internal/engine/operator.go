@@ -99,25 +99,25 @@ func (op *operator) newChildren() *owned.Children {
 
 // sharedConfig returns what all controllers share.
 func (op *operator) sharedConfig() controller.Config {
-	memoryLimit := debug.SetMemoryLimit(-1) // which only returns it
 	c := controller.Config{
 		Client: op.client, Cluster: op.forHandlers(), Daemons: op.Daemons, Indices: op.Indices, Namespaces: op.Namespaces,
 		Stream: op.Stream, Process: op.Process, Log: op.Log,
 		ExitTimeout: op.ExitTimeout, Polling: op.Polling, WorkerLimit: op.WorkerLimit, Backlog: op.Backlog,
 		Post: op.poster.Post, PostFrom: op.Posting.Level,
-		Clock: op.clock, DaemonClock: op.daemons, Barrier: op.barrier, Budget: controller.NewBudget(),
-		Modest:   controller.NewModestBudget(memoryLimit),
-		Held:     controller.NewHeldBudget(memoryLimit),
-		Declared: controller.NewDeclaredBudget(memoryLimit),
+		Clock: op.clock, DaemonClock: op.daemons, Barrier: op.barrier,
 		Heavy:    &process.HeavyWrites{},
 		Children: controller.Children{Runner: op.children.Runner(), Listed: op.children.Listed, Conditions: op.children.Conditions, References: op.children.References()},
 		Entrance: op.entry, Notices: op.notices, Vitals: op.vitals, History: op.history, Stopping: op.stopping,
 	}
+	c.LimitMemory(memoryLimit())
 	if op.Posting.Enabled && op.Posting.Loggers {
 		c.PostLog = slog.New(recorder.FromLogs(op.Log.Handler(), op.Posting.Level, op.poster.Post))
 	}
 	return c
 }
+
+// memoryLimit returns the soft memory limit of the process. It is huge if there is none.
+func memoryLimit() int64 { return debug.SetMemoryLimit(-1) } // which only returns it
 
 // cluster returns the resources of the last discovery.
 func (op *operator) cluster() []kind.Info { return op.controllers.Cluster() }

@@ -46,6 +46,7 @@ func (op *operator) newControl() (*admission.Control, error) {
 		return nil, err
 	}
 	o := admission.DefaultReviewerOptions()
+	o.LimitMemory(memoryLimit())
 	o.Log, o.Memos, o.API = op.Log, op.controllers.Memos, op.forHandlers()
 	if op.vitals.Metrics() != nil {
 		o.Observe = op.vitals.Reviewed

@@ -12,10 +12,18 @@ import (
 // If no costly turn ends for the time of Patience, one more may start: turns that take
 // very long must not block the others forever. They take at most twice the size, but a
 // turn of a group that has none may start nevertheless.
+//
+// A budget can be a part of another one, the whole, which limits the sum of its parts. A
+// turn then needs room in both. Only a group that already has room of the part waits for
+// the whole: so each group has at least one turn of each part, whatever the others have.
 type Budget struct {
 	Size     int
 	Most     int // of one group, whatever the others have; a group that has nothing never waits; 0 means no limit
 	Patience time.Duration
+
+	Whole   *Budget // with Size and Most; nil means that this is no part
+	Rest    int     // the room of the whole, and of a group in it, that is left to other parts
+	Counted bool    // it counts in the whole, but never waits for it, as for room inside of turns that have some
 
 	mu      sync.Mutex
 	used    int
@@ -23,7 +31,13 @@ type Budget struct {
 	extra   bool           // one more turn may start
 	ended   time.Time      // when a turn last ended or started as an extra one
 	watch   *time.Timer
-	waiting map[any]func() // by queue or caller
+	waiting map[any]func() // by queue or caller; of a whole, by part and those
+}
+
+// claim is an owner that waits for the whole.
+type claim struct {
+	part  *Budget
+	owner any
 }
 
 // take gets room for a turn. If there is none, notify is called once when there may
@@ -34,16 +48,39 @@ func (b *Budget) take(cost int, group string, owner any, notify func()) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case b.used == 0 || b.fits(cost, group):
-	case b.extra && (b.shares[group] == 0 || b.used+cost <= 2*b.Size):
-		b.extra, b.ended = false, time.Now()
-	default:
+	fits := b.used == 0 || b.fits(cost, group)
+	if !fits && !(b.extra && (b.shares[group] == 0 || b.used+cost <= 2*b.Size)) || !b.takeWhole(cost, group, owner, notify) {
 		b.wait(owner, notify)
 		return false
 	}
+	if !fits {
+		b.extra, b.ended = false, time.Now()
+	}
 	b.add(cost, group)
 	delete(b.waiting, owner)
+	return true
+}
+
+// takeWhole gets room of the whole. If there is none, notify is called as by take. It may be
+// nil. The lock of the part must be held.
+func (b *Budget) takeWhole(cost int, group string, owner any, notify func()) bool {
+	w := b.Whole
+	if w == nil {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b.shares[group] > 0 && !b.Counted && (w.used+cost > w.Size-b.Rest || w.shares[group]+cost > w.Most-b.Rest) {
+		if w.waiting == nil {
+			w.waiting = map[any]func(){}
+		}
+		if notify != nil {
+			w.waiting[claim{b, owner}] = notify
+		}
+		return false
+	}
+	w.add(cost, group)
+	delete(w.waiting, claim{b, owner})
 	return true
 }
 
@@ -136,6 +173,7 @@ func (b *Budget) release(cost int, group string) {
 	b.ended = time.Now()
 	b.extra = false
 	b.tell()
+	b.Whole.release(cost, group)
 }
 
 // Try returns room outside of queues, if there is enough at once, with the function that
@@ -143,7 +181,7 @@ func (b *Budget) release(cost int, group string) {
 func (b *Budget) Try(cost int, group string) (release func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.used > 0 && !b.fits(cost, group) {
+	if b.used > 0 && !b.fits(cost, group) || !b.takeWhole(cost, group, nil, nil) {
 		return nil, false
 	}
 	b.add(cost, group)
@@ -156,7 +194,7 @@ func (b *Budget) Acquire(cost int, group string, done, stopping <-chan struct{})
 	owner := new(int)
 	for {
 		again := make(chan struct{})
-		if b.take(cost, group, owner, func() { close(again) }) {
+		if b.take(cost, group, owner, sync.OnceFunc(func() { close(again) })) {
 			return func() { b.release(cost, group) }
 		}
 		select {
@@ -165,9 +203,19 @@ func (b *Budget) Acquire(cost int, group string, done, stopping <-chan struct{})
 		case <-done:
 		case <-stopping:
 		}
-		b.mu.Lock()
-		delete(b.waiting, owner)
-		b.mu.Unlock()
+		b.forget(owner)
 		return func() {}
+	}
+}
+
+// forget removes an owner that no longer waits.
+func (b *Budget) forget(owner any) {
+	b.mu.Lock()
+	delete(b.waiting, owner)
+	b.mu.Unlock()
+	if w := b.Whole; w != nil {
+		w.mu.Lock()
+		delete(w.waiting, claim{b, owner})
+		w.mu.Unlock()
 	}
 }

@@ -47,6 +47,10 @@ type Config[K comparable, E any] struct {
 	Keeps      func(entry E) int
 	SpareLimit int
 
+	// Backlog limits the entries of costly turns, and what shed entries keep, of several
+	// queues together. It needs Shed.
+	Backlog *Backlog
+
 	// Cost estimates the memory that the turn of an entry takes. Turns that cost
 	// nothing overtake the others, which start only if Budget has room for them. nil
 	// means that no turn is costly. It is called several times for an entry. Only the first
@@ -179,7 +183,7 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	defer q.mu.Unlock()
 	for q.full(key, entry, 1) && !q.closed {
 		if q.sheds(key, entry) {
-			entry = q.config.Shed(key, entry, q.kept < q.config.SpareLimit)
+			entry = q.config.Shed(key, entry, q.roomy())
 			break
 		}
 		if q.urgent(entry) && !q.hogs(key, entry) && !q.full(key, entry, 2) {
@@ -246,11 +250,16 @@ func (q *Queue[K, E]) full(key K, entry E, times int) bool {
 	if a := q.actors[key]; a != nil && a.running {
 		return false
 	}
-	weight, limit := q.weight, q.config.Limit
+	weight, limit, shared := q.weight, q.config.Limit, false
 	if q.config.Cost(key, entry) > 0 {
-		weight, limit = q.costly, q.config.CostlyLimit
+		weight, limit, shared = q.costly, q.config.CostlyLimit, q.config.Backlog.full()
 	}
-	return limit > 0 && weight >= times*limit && q.config.Weigh(entry) > 0
+	return (shared || limit > 0 && weight >= times*limit) && q.config.Weigh(entry) > 0
+}
+
+// roomy reports whether shed entries may keep more bytes.
+func (q *Queue[K, E]) roomy() bool {
+	return q.kept < q.config.SpareLimit && q.config.Backlog.roomy()
 }
 
 func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
@@ -280,7 +289,7 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 	if a.running && q.config.Limit > 0 && q.parked >= q.config.Limit {
 		add = q.config.Merge
 		if q.config.Shed != nil && q.config.Weigh(entry) > 0 {
-			entry = q.config.Shed(key, entry, q.kept < q.config.SpareLimit)
+			entry = q.config.Shed(key, entry, q.roomy())
 		}
 	}
 	q.count(a, -1)
@@ -499,12 +508,14 @@ func (q *Queue[K, E]) weigh(key K, entries []E) (l load) {
 // count adds the load of an actor to that of the queue, or subtracts it.
 func (q *Queue[K, E]) count(a *actor[E], sign int) {
 	q.kept += sign * a.load.kept
+	q.config.Backlog.add(0, sign*a.load.kept)
 	if a.running {
 		q.parked += sign * (a.load.ordinary + a.load.costly)
 		return
 	}
 	q.weight += sign * a.load.ordinary
 	q.costly += sign * a.load.costly
+	q.config.Backlog.add(sign*a.load.costly, 0)
 	if a.load.ordinary > 0 {
 		if q.shares[a.group] += sign * a.load.ordinary; q.shares[a.group] == 0 {
 			delete(q.shares, a.group)
@@ -566,6 +577,7 @@ func (q *Queue[K, E]) Close() {
 	for _, a := range q.actors {
 		a.waiting, a.load = nil, load{}
 	}
+	q.config.Backlog.add(-q.costly, -q.kept)
 	q.weight, q.costly, q.parked, q.kept, q.shares = 0, 0, 0, 0, map[string]int{}
 	q.dismiss()
 	q.space.Broadcast()

@@ -228,6 +228,8 @@ func claims(t *testing.T) map[string][]string {
 			"from about " + kib(constant("internal/controller", "modestTurn")) + " KiB of memory",
 			"take at most " + mib(constant("internal/controller", "modestTurns")) + " MiB together",
 			"not more than " + mib(constant("internal/controller", "maxModestTurns")>>10) + " GiB",
+			"a tenth of the memory limit, or " + mib(constant("internal/controller", "costlyBacklog")) + " MiB",
+			"a 28th, or " + mib(constant("internal/controller", "packedBacklog")) + " MiB",
 			"no such turn ends for " + inWords(t, duration("internal/controller", "costlyPatience")),
 			"counts for at most " + lifetime + " days",
 			"a Lease for " + foreignLease,

@@ -39,6 +39,7 @@ var list = []attack{
 	{"wide objects with full annotations", (*scene).fullWideObjects},
 	{"objects and reviews that are large as a Go type", (*scene).typedObjects},
 	{"objects that grow while handlers run", (*scene).growingObjects},
+	{"dense, wide and long objects and reviews together", (*scene).together},
 }
 
 // size returns how large an attack is: a size that costs `make test` little time, or the
