@@ -54,7 +54,7 @@ const (
 )
 
 // LimitMemory sets the budgets and the backlog for a process with this memory limit. The
-// turns, the objects of daemons and the declared children take five eighths of it together,
+// turns, the objects of daemons and the declared children take three eighths of it together,
 // and what waits for turns about a seventh. One namespace can have three quarters of the
 // former.
 //
@@ -62,7 +62,7 @@ const (
 // handlers of large objects. Daemons run for long, and children are declared in turns that
 // have memory already. So both count, but they never wait for turns.
 func (c *Config) LimitMemory(limit int64) {
-	size := int(min(max(limit/8*5, modestTurns), maxAllTurns))
+	size := int(min(max(limit/8*3, modestTurns), maxAllTurns))
 	all := &queue.Budget{Size: size, Most: size - size/4}
 	c.Budget, c.Modest, c.Held, c.Declared = NewBudget(), NewModestBudget(limit), NewHeldBudget(limit), NewDeclaredBudget(limit)
 	for _, part := range []*queue.Budget{c.Budget, c.Modest, c.Held, c.Declared} {

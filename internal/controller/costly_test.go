@@ -71,7 +71,7 @@ func TestTheBudgetsFitTheMemoryLimit(t *testing.T) {
 	var c Config
 	c.LimitMemory(256 * mib)
 	all := c.Budget.Whole
-	if all.Size != 160*mib || all.Most != 120*mib || c.Budget.Rest != 40*mib {
+	if all.Size != 96*mib || all.Most != 72*mib || c.Budget.Rest != 24*mib {
 		t.Errorf("all turns have %d, one namespace %d, and costly turns leave %d", all.Size, all.Most, c.Budget.Rest)
 	}
 	if c.Modest.Whole != all || c.Held.Whole != all || c.Declared.Whole != all || c.Modest.Counted || !c.Held.Counted || !c.Declared.Counted {

@@ -2,6 +2,7 @@ package attacks_test
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -39,7 +40,6 @@ var list = []attack{
 	{"wide objects with full annotations", (*scene).fullWideObjects},
 	{"objects and reviews that are large as a Go type", (*scene).typedObjects},
 	{"objects that grow while handlers run", (*scene).growingObjects},
-	{"dense, wide and long objects and reviews together", (*scene).together},
 }
 
 // size returns how large an attack is: a size that costs `make test` little time, or the
@@ -67,7 +67,11 @@ func both(one, other func(*scene) []string) func(*scene) []string {
 func TestAttacksLeaveTheOperatorServingOthers(t *testing.T) {
 	reserve(t)
 	s := newScene(t)
-	for _, a := range list {
+	attacks := list
+	if size(0, 1) == 1 { // it takes a minute
+		attacks = append(slices.Clone(list), attack{"dense, wide and long objects and reviews together", (*scene).together})
+	}
+	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			s := s.of(t)
 			s.resetPeak()
