@@ -14,6 +14,7 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/unmarshal"
 	"gopf.dev/gopf/storage"
 )
 
@@ -61,7 +62,7 @@ func decodeOld[T Object](essence map[string]any, b *object.Body) T {
 	} else {
 		obj = newObject[T]()
 		if raw, err := storage.EncodeEssence(essence); err == nil && essence != nil && footprint.Of(reflect.TypeFor[T]()).Check([]byte(raw)) == nil {
-			_ = kjson.UnmarshalCaseSensitivePreserveInts([]byte(raw), obj)
+			_ = unmarshal.Into([]byte(raw), obj)
 		}
 	}
 	identify(obj, b)
@@ -113,7 +114,7 @@ func editAs[T Object](fields map[string]any, edit func(T)) {
 	obj := newObject[T]()
 	raw, err := json.Marshal(fields)
 	if err == nil {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, obj)
+		err = unmarshal.Into(raw, obj)
 	}
 	if err != nil {
 		panic(fmt.Errorf("decode the object into %T for an edit: %w", obj, err))

@@ -10,10 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	kjson "sigs.k8s.io/json"
-
 	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/jsonvalue"
+	"gopf.dev/gopf/internal/unmarshal"
 )
 
 // Body is one version of one object. It is immutable and safe for concurrent use:
@@ -347,7 +346,7 @@ func (b *Body) Decode(into any) error {
 	if err := footprint.Of(reflect.TypeOf(into)).Check(b.raw); err != nil {
 		return err
 	}
-	return kjson.UnmarshalCaseSensitivePreserveInts(b.raw, into)
+	return unmarshal.Into(b.raw, into)
 }
 
 // Lookup returns the value at a path. A null value is found, with ok set. It decodes
