@@ -58,3 +58,26 @@ func TestAChildThatDoesNotFitItsTypeIsReported(t *testing.T) {
 		}
 	})
 }
+
+// The operator does not keep the content of such a child.
+func TestTheContentOfALargeChildIsRead(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := owning()
+		length, ready := 0, false
+		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+			text := map[string]string{"text": strings.Repeat("x", 200<<10)}
+			one := gopf.Want(r, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Data: text},
+				gopf.ReadyWhen(func(m *corev1.ConfigMap) bool { return len(m.Data["text"]) == 200<<10 }))
+			length, ready = len(one.Live().Data["text"]), one.Ready
+			return nil
+		}, gopf.Owns[*corev1.ConfigMap]())
+		gopftest.Start(t, op, c)
+		c.Create(t, example("x", "a"))
+		settle()
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
+		settle()
+		if length != 200<<10 || !ready {
+			t.Errorf("the content of the child has %d bytes, and the child is ready: %v", length, ready)
+		}
+	})
+}

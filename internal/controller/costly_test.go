@@ -107,11 +107,12 @@ func TestDaemonsOfLargeObjectsShareMemory(t *testing.T) {
 		}
 		spec := &daemon.Spec{Handler: &handler.Handler{ID: "ping"}}
 		stopping := make(chan struct{})
+		wait := func(b *object.Body) (leave func()) { return c.room(b, spec)(t.Context(), stopping) }
 		large := body("one", 50_000) // about 22 MB
-		first := c.room(t.Context(), stopping, large, spec)
-		second := c.room(t.Context(), stopping, large, spec)
+		first := wait(large)
+		second := wait(large)
 		got := make(chan func(), 1)
-		go func() { got <- c.room(t.Context(), stopping, large, spec) }()
+		go func() { got <- wait(large) }()
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if len(got) > 0 {
@@ -120,13 +121,15 @@ func TestDaemonsOfLargeObjectsShareMemory(t *testing.T) {
 		if !strings.Contains(log.String(), "The daemon waits") || !strings.Contains(log.String(), "ping") {
 			t.Errorf("the log does not tell that the daemon waits: %s", &log)
 		}
-		c.room(t.Context(), stopping, body("one", 10), spec)()
-		c.room(t.Context(), stopping, body("two", 50_000), spec)()
+		if c.room(body("one", 10), spec) != nil {
+			t.Error("the daemon of a small object has to wait")
+		}
+		wait(body("two", 50_000))()
 		first()
 		third := <-got
 		third()
-		third = c.room(t.Context(), stopping, large, spec)
-		go func() { c.room(t.Context(), stopping, large, spec)() }()
+		third = wait(large)
+		go func() { wait(large)() }()
 		synctest.Wait()
 		close(stopping) // the operator stops, or the object is deleted
 		second()

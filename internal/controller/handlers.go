@@ -13,24 +13,30 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-// room waits until there is memory for a call of a daemon or a timer. A timer takes as much
-// as a turn. A daemon may run for as long as the object exists, so it has other limits, and
-// only the object that it holds counts.
-func (c *Controller) room(ctx context.Context, stopping <-chan struct{}, body *object.Body, spec *daemon.Spec) (leave func()) {
-	cost := c.costOf(body)
+// room returns how a call of a daemon or a timer waits for memory. A timer takes as much as a
+// turn. A daemon may run for as long as the object exists, so it has other limits, and only the
+// object that it holds counts.
+func (c *Controller) room(body *object.Body, spec *daemon.Spec) daemon.Wait {
+	cost, id := c.costOf(body), body.Identity
 	switch {
 	case cost == 0:
-		return func() {}
+		return nil
 	case !spec.Timer:
-		late := time.AfterFunc(costlyPatience, func() {
-			c.processor.Logger(body).Warn("The daemon waits, because the objects of running daemons take too much memory. Increase the memory limit, or use a timer.", "handler", spec.ID)
-		})
-		defer late.Stop()
-		return c.config.Held.Acquire(cost/copies, body.Namespace, ctx.Done(), stopping)
-	case cost < costlyTurn:
-		return c.config.Modest.Acquire(cost, body.Namespace, ctx.Done(), stopping)
+		return func(ctx context.Context, stopping <-chan struct{}) (leave func()) {
+			late := time.AfterFunc(costlyPatience, func() {
+				c.processor.Logger(&object.Body{Identity: id}).Warn("The daemon waits, because the objects of running daemons take too much memory. Increase the memory limit, or use a timer.", "handler", spec.ID)
+			})
+			defer late.Stop()
+			return c.config.Held.Acquire(cost/copies, id.Namespace, ctx.Done(), stopping)
+		}
 	}
-	return c.config.Budget.Acquire(cost, body.Namespace, ctx.Done(), stopping)
+	budget := c.config.Budget
+	if cost < costlyTurn {
+		budget = c.config.Modest
+	}
+	return func(ctx context.Context, stopping <-chan struct{}) (leave func()) {
+		return budget.Acquire(cost, id.Namespace, ctx.Done(), stopping)
+	}
 }
 
 // daemonsOf returns the daemons and timers. nil means that there are none.

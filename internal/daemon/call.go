@@ -100,8 +100,8 @@ func (o *Object) observing() execute.Observer {
 // call makes one attempt and returns its result. The result is nil without a call.
 func (t *Task) call(ctx context.Context, r *run) *result {
 	o, spec := t.object, t.spec
-	if body := o.Body(); o.set.Room != nil && body != nil {
-		defer o.set.Room(ctx, r.stopping, body, spec)()
+	if wait := t.room(); wait != nil {
+		defer wait(ctx, r.stopping)()
 	}
 	req := t.request()
 	c := &Call{Request: req, task: t, stopping: r.stopping}
@@ -131,6 +131,16 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 		t.restore(before)
 		t.note(attempt.Refused(err), handler.Opt[time.Duration]{})
 	}}
+}
+
+// room returns how the call waits for memory. nil means that it need not. The unpacked object
+// is not kept.
+func (t *Task) room() Wait {
+	body := t.object.Body()
+	if t.object.set.Room == nil || body == nil {
+		return nil
+	}
+	return t.object.set.Room(body, t.spec)
 }
 
 // known reports whether the error was logged before for this state of the object.

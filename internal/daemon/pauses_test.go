@@ -3,10 +3,12 @@ package daemon
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
@@ -106,11 +108,13 @@ func TestATimerThatWasStoppedBeforeItsCallIsDueAfterThePause(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, timerOf(10*time.Second, func(context.Context, *Call) error { j.note("called"); return nil }))
 		var full atomic.Bool // there is no memory for a call
-		k.Room = func(_ context.Context, stopping <-chan struct{}, _ *object.Body, _ *Spec) (leave func()) {
-			if full.Load() {
-				<-stopping
+		k.Room = func(*object.Body, *Spec) Wait {
+			return func(_ context.Context, stopping <-chan struct{}) (leave func()) {
+				if full.Load() {
+					<-stopping
+				}
+				return func() {}
 			}
-			return func() {}
 		}
 		k.see("a", sight{})
 		synctest.Wait()
@@ -124,6 +128,38 @@ func TestATimerThatWasStoppedBeforeItsCallIsDueAfterThePause(t *testing.T) {
 		time.Sleep(time.Second)
 		same(t, []string{"0s called", "15s called"}, j.read())
 	})
+}
+
+func TestACallThatWaitsForMemoryDoesNotHoldItsObject(t *testing.T) {
+	for name, spec := range map[string]*Spec{
+		"timer":  timerOf(10*time.Second, func(context.Context, *Call) error { return nil }),
+		"daemon": daemonOf(func(ctx context.Context, _ *Call) error { <-ctx.Done(); return nil }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newKit(t, spec)
+				var seen weak.Pointer[object.Body]
+				k.Room = noteBody(&seen)
+				k.see("a", sight{})
+				synctest.Wait()
+				runtime.GC()
+				if seen.Value() != nil {
+					t.Error("the waiting call holds the object")
+				}
+			})
+		})
+	}
+}
+
+// noteBody returns a Room in which calls wait until they are stopped.
+func noteBody(seen *weak.Pointer[object.Body]) func(*object.Body, *Spec) Wait {
+	return func(body *object.Body, _ *Spec) Wait {
+		*seen = weak.Make(body)
+		return func(_ context.Context, stopping <-chan struct{}) (leave func()) {
+			<-stopping
+			return func() {}
+		}
+	}
 }
 
 func TestTheScheduleOfAPausedTimerIsForgotten(t *testing.T) {

@@ -91,10 +91,10 @@ type Config struct {
 	Called func(uid, id string, o execute.Outcome, took time.Duration)
 	// Entrance controls the start of calls. May be nil.
 	Entrance *execute.Entrance
-	// Room waits until there is memory for a call of a daemon or a timer on the object, or
-	// until the context or the channel ends. It returns the function to call afterwards.
-	// nil means that there always is.
-	Room func(ctx context.Context, stopping <-chan struct{}, body *object.Body, spec *Spec) (leave func())
+	// Room returns how a call of a daemon or a timer on the object waits for memory; nil means
+	// that it need not. The object must not be kept: others may wait at the same time. Room
+	// itself may be nil.
+	Room func(body *object.Body, spec *Spec) Wait
 	// Outages limits log lines about failures of the API server. May be nil.
 	Outages *kube.Outages
 
@@ -211,3 +211,7 @@ func (s *Set) pause(failures int) time.Duration {
 	}
 	return s.Jitter.Shorten(pause, jitter.Slight)
 }
+
+// Wait waits until there is memory for a call, or until the context or the channel ends. It
+// returns the function to call afterwards.
+type Wait func(ctx context.Context, stopping <-chan struct{}) (leave func())

@@ -453,7 +453,16 @@ func (r *reconciling) finding(ctx context.Context) func(children.Key) (handler.C
 		if c == nil || !c.BelongsTo(r.body.UID, r.body.Namespace) {
 			return nil, readiness.Verdict{}
 		}
-		return r.Reconcile.Runner.Content(ctx, c), c.Readiness
+		content := r.Reconcile.Runner.Content(ctx, c)
+		if r.room == nil || c.HasContent() {
+			return content, c.Readiness
+		}
+		return func() (*object.Body, error) { // it is large, and read now
+			if err := r.room.reserve(c.Size()); err != nil {
+				return nil, fmt.Errorf("read %s: %w", k, err)
+			}
+			return content()
+		}, c.Readiness
 	}
 }
 

@@ -20,22 +20,32 @@ func TestContentThatIsNotKeptIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.version = 2
+	server.padding = 100 << 10
+	huge, err := store.Read(widgets, server.body())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		child   *childwatch.Child
 		version int
+		padding int
 		want    string // the version, or the beginning of the error
 	}{
-		"kept":             {child, 2, "1"},
-		"not kept":         {child.WithoutContent(), 2, "2"},
-		"deleted":          {child.WithoutContent(), 0, "read Widget w: it was deleted, or is another object now"},
-		"kept and deleted": {child, 0, "1"},
+		"kept":                 {child, 2, 0, "1"},
+		"not kept":             {child.WithoutContent(), 2, 0, "2"},
+		"deleted":              {child.WithoutContent(), 0, 0, "read Widget w: it was deleted, or is another object now"},
+		"kept and deleted":     {child, 0, 0, "1"},
+		"too large to be kept": {huge, 2, 100 << 10, "2"},
+		"large, and deleted":   {huge, 0, 100 << 10, "read Widget w: it was deleted, or is another object now"},
 	} {
-		server.version = test.version
+		server.version, server.padding = test.version, test.padding
 		body, err := runner.Content(t.Context(), test.child)()
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = body.ResourceVersion
+			if text, _ := body.Lookup("data"); text != strings.Repeat("x", test.padding) {
+				t.Errorf("%s: the content is not complete", name)
+			}
 		}
 		if !strings.HasPrefix(got, test.want) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -24,13 +25,14 @@ type marked struct {
 	apiclient.API
 	version, applies int
 	digest           string
+	padding          int // bytes
 }
 
 func (m *marked) body() *object.Body {
 	raw := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"default","uid":"abcdef01","resourceVersion":"%d",
 		"annotations":{"gopf.dev/applied":%q},"labels":{"gopf.dev/children":"me"},
 		"managedFields":[{"manager":"me","operation":"Apply","time":"%d","fieldsV1":{}}],
-		"ownerReferences":[{"apiVersion":"v1","kind":"Owner","name":"o","uid":"o-uid","controller":true}]}}`, m.version, m.digest, m.applies)
+		"ownerReferences":[{"apiVersion":"v1","kind":"Owner","name":"o","uid":"o-uid","controller":true}]},"data":%q}`, m.version, m.digest, m.applies, strings.Repeat("x", m.padding))
 	body, err := object.ParseWhole([]byte(raw))
 	if err != nil {
 		panic(err)

@@ -75,7 +75,11 @@ func (x *run) plan(ctx context.Context, w *handler.Wanted) (Step, error) {
 			return Step{}, fmt.Errorf("read %s: %w", w.Key, err)
 		}
 	}
-	step := Step{Action: children.Decide(w.Desired, x.live(child), x.Inventory.Find(w.Key), x.awaited(w))}
+	live, err := x.live(ctx, child)
+	if err != nil {
+		return Step{}, err
+	}
+	step := Step{Action: children.Decide(w.Desired, live, x.Inventory.Find(w.Key), x.awaited(w))}
 	if step.Verb == children.Change || step.Verb == children.Create || step.Verb == children.Repair {
 		step.Diff, step.Refused = x.dryRun(ctx, w, child)
 	}

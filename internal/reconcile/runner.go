@@ -162,7 +162,13 @@ func (x *run) one(ctx context.Context, w *handler.Wanted) {
 		}
 		child = found
 	}
-	action := children.Decide(w.Desired, x.live(child), known, waiting)
+	live, err := x.live(ctx, child)
+	if err != nil {
+		x.fail("ApplyFailed", err)
+		x.keep(known)
+		return
+	}
+	action := children.Decide(w.Desired, live, known, waiting)
 	x.result.Actions = append(x.result.Actions, action)
 	switch action.Verb {
 	case children.Keep:
@@ -391,47 +397,61 @@ func (x *run) put(e children.Entry) {
 }
 
 // live returns the facts about a child that decisions need. child may be nil.
-func (x *run) live(child *childwatch.Child) children.Live {
+func (x *run) live(ctx context.Context, child *childwatch.Child) (children.Live, error) {
 	if child == nil {
-		return children.Live{}
+		return children.Live{}, nil
 	}
 	l := children.Live{Exists: true, UID: child.UID, Stamp: child.Stamp, Digest: child.Digest, Deleting: child.Deleting}
 	switch {
 	case child.BelongsTo(x.Owner.UID, x.Owner.Namespace):
 		l.Relation = children.Own
-	case child.Controller != "", x.isOfAnother(child):
+	case child.Controller != "":
 		l.Relation = children.OfAnother
+	default:
+		another, err := x.isOfAnother(ctx, child)
+		if err != nil {
+			return children.Live{}, err
+		}
+		if another {
+			l.Relation = children.OfAnother
+		}
 	}
-	return l
+	return l, nil
 }
 
 // isOfAnother reports whether another object declares the child, which cannot have an owner
 // reference to it. A former object with the name of the owner does not count, nor does the
 // owner of a child that outlives it.
-func (x *run) isOfAnother(child *childwatch.Child) bool {
-	if child.Owner == "" || child.Controller != "" || child.Orphan {
-		return false
+func (x *run) isOfAnother(ctx context.Context, child *childwatch.Child) (bool, error) {
+	if child.Owner == "" || child.Orphan {
+		return false, nil
 	}
-	body := child.Body()
-	if body == nil {
-		return true
+	body, err := x.Content(ctx, child)()
+	if err != nil {
+		return false, err
 	}
 	text, _ := body.Lookup("metadata", "annotations", childwatch.OwnerAnnotation)
 	was, _ := text.(string)
 	now := childwatch.OwnerText(x.Owner.Info, x.Owner.Identity, false)
-	return strings.TrimSuffix(was, child.Owner) != strings.TrimSuffix(now, x.Owner.UID)
+	return strings.TrimSuffix(was, child.Owner) != strings.TrimSuffix(now, x.Owner.UID), nil
 }
 
 // read reads a child from the API server. nil means that it does not exist.
 func (r *Runner) read(ctx context.Context, info kind.Info, k children.Key) (*childwatch.Child, error) {
+	body, err := r.get(ctx, info, k)
+	if err != nil || body == nil {
+		return nil, err
+	}
+	return r.Store.Read(info, body)
+}
+
+// get returns an object from the API server. nil means that it does not exist.
+func (r *Runner) get(ctx context.Context, info kind.Info, k children.Key) (*object.Body, error) {
 	body, err := r.Objects.Get(ctx, kube.Target{Info: info, Namespace: k.Namespace, Name: k.Name})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return r.Store.Read(info, body)
+	return body, err
 }
 
 // Content returns a function that returns the content of a child. It reads the child from
@@ -441,22 +461,31 @@ func (r *Runner) Content(ctx context.Context, c *childwatch.Child) handler.Conte
 		if kept := c.Body(); kept != nil {
 			return kept, nil
 		}
-		now, err := r.Live(ctx, c.Key)
+		info, err := r.info(ctx, c.Key)
+		var now *object.Body
+		if err == nil {
+			now, err = r.get(ctx, info, c.Key)
+		}
 		if err == nil && (now == nil || now.UID != c.UID) {
 			err = errors.New("it was deleted, or is another object now") // its events follow
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", c.Key, err)
 		}
-		return now.Body(), nil
+		return now.WithoutManagedFields().WithType(c.APIVersion, c.Kind), nil
 	}
 }
 
 // Live reads a child from the API server. nil means that it does not exist.
 func (r *Runner) Live(ctx context.Context, k children.Key) (*childwatch.Child, error) {
-	info, err := r.kinds([]children.Entry{{Key: k}}).info(ctx, k)
+	info, err := r.info(ctx, k)
 	if err != nil {
 		return nil, err
 	}
 	return r.read(ctx, info, k)
+}
+
+// info returns the resource of a child.
+func (r *Runner) info(ctx context.Context, k children.Key) (kind.Info, error) {
+	return r.kinds([]children.Entry{{Key: k}}).info(ctx, k)
 }
