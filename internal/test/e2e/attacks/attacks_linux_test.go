@@ -40,6 +40,7 @@ var list = []attack{
 	{"wide objects with full annotations", (*scene).fullWideObjects},
 	{"objects and reviews that are large as a Go type", (*scene).typedObjects},
 	{"objects that grow while handlers run", (*scene).growingObjects},
+	{"children", (*scene).children},
 }
 
 // size returns how large an attack is: a size that costs `make test` little time, or the

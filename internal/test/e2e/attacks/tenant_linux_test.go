@@ -28,9 +28,11 @@ const (
 	targets  = group + "targets"  // with a status subresource and webhooks
 	plains   = group + "plains"   // with neither
 	guardeds = group + "guardeds" // with a status subresource and a policy that reserves the operator's annotations
+	owners   = group + "owners"   // with a reconcile handler that declares pieces
+	pieces   = group + "pieces"
 )
 
-var kinds = kit.Kinds{Namespaced: map[string]string{targets: "Target", plains: "Plain", guardeds: "Guarded"}}
+var kinds = kit.Kinds{Namespaced: map[string]string{targets: "Target", plains: "Plain", guardeds: "Guarded", owners: "Owner", pieces: "Piece"}}
 
 type fields = kit.Fields
 
@@ -151,12 +153,18 @@ func handled(o *unstructured.Unstructured) bool {
 // clear deletes all objects of the tenant, and waits until the operator lets them go.
 func (n tenant) clear() {
 	n.T.Helper()
-	for resource := range kinds.Namespaced {
+	n.clearAll(targets, plains, guardeds, owners)
+	n.clearAll(pieces) // the operator would create them again
+}
+
+func (n tenant) clearAll(resources ...string) {
+	n.T.Helper()
+	for _, resource := range resources {
 		if err := n.Of(resource).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 			n.T.Fatal(err)
 		}
 	}
-	for resource := range kinds.Namespaced {
+	for _, resource := range resources {
 		n.awaitNone(resource)
 	}
 }
