@@ -63,7 +63,7 @@ func (c *Child) Body() *object.Body {
 	return c.packed.BodyWith(c.Owner)
 }
 
-// HasContent reports whether the store kept the content, so that [Child.Body] is not nil.
+// HasContent reports whether the store kept the content. If not, [Child.Body] is nil.
 func (c *Child) HasContent() bool { return !c.hollow }
 
 // Size returns the size of the JSON without managedFields, in bytes.

@@ -133,8 +133,8 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 	}}
 }
 
-// room returns how the call waits for memory. nil means that it need not. The unpacked object
-// is not kept.
+// room returns how the call waits for memory. nil means that it does not wait. The unpacked
+// object is not kept.
 func (t *Task) room() Wait {
 	body := t.object.Body()
 	if t.object.set.Room == nil || body == nil {

@@ -92,8 +92,8 @@ type Config struct {
 	// Entrance controls the start of calls. May be nil.
 	Entrance *execute.Entrance
 	// Room returns how a call of a daemon or a timer on the object waits for memory; nil means
-	// that it need not. The object must not be kept: others may wait at the same time. Room
-	// itself may be nil.
+	// that it does not wait. The object must not be kept: others may wait at the same time.
+	// Room itself may be nil.
 	Room func(body *object.Body, spec *Spec) Wait
 	// Outages limits log lines about failures of the API server. May be nil.
 	Outages *kube.Outages
