@@ -13,9 +13,11 @@ const (
 	// hugeChild is the size of the JSON from which on only the metadata of a child is kept.
 	// Compressing takes 45 ms for 1 MB, and all other children of the kind wait meanwhile.
 	hugeChild = 64 << 10
-	// hugeStatus is the size of the JSON of a status from which on it is not decoded. Such a
-	// child is not ready.
+	// hugeStatus is the size of the JSON of a status from which on only its small parts are
+	// decoded. If they are too many, or the conditions are no small part, the child is not ready.
 	hugeStatus = 256 << 10
+	// smallPart is the limit for the JSON of such a part, and smallParts for all of them.
+	smallPart, smallParts = 16 << 10, 64 << 10
 	// longestText is the limit in bytes of each text that is kept in addition to the content.
 	// Longer ones are cut. The marks of the operator itself are shorter.
 	longestText = 1 << 10

@@ -115,11 +115,21 @@ func TestTheContentOfHugeChildrenIsNotKept(t *testing.T) {
 	}
 }
 
-func TestAChildWithAHugeStatusIsNotReady(t *testing.T) {
+func TestTheReadinessOfAChildWithAHugeStatus(t *testing.T) {
 	t.Parallel()
 	s := store()
-	for size, ready := range map[int]bool{hugeStatus / 2: true, hugeStatus: false} {
-		body, err := object.ParseWhole(fmt.Appendf(nil, `{"metadata":{"namespace":"ns","name":"a","uid":"u","resourceVersion":"1"},"status":{"text":%q}}`, strings.Repeat("x", size)))
+	long := strings.Repeat("x", hugeStatus)
+	for status, ready := range map[string]bool{
+		fmt.Sprintf(`{"text":%q}`, long[:hugeStatus/2]):                                                                  true,
+		fmt.Sprintf(`{"text":%q}`, long):                                                                                 true,
+		fmt.Sprintf(`{"conditions":[{"type":"Ready","status":"True"}],"text":%q}`, long):                                 true,
+		fmt.Sprintf(`{"text":%q,"conditions":[{"type":"Ready","status":"False"}]}`, long):                                false,
+		fmt.Sprintf(`{"text":%q, "observedGeneration" : 1 ,"phase":"Failed"}`, long):                                     false,
+		fmt.Sprintf(`{"conditions":[{"type":"Ready","status":"True","message":%q}]}`, long):                              false,
+		"{" + strings.Repeat(`"a":{"b":1},`, hugeStatus/10) + `"conditions":[{"type":"Ready","status":"True"}]}`:         false,
+		fmt.Sprintf(`{"nested":{"conditions":[{"type":"Ready","status":"False"}]},"text":[%q,"}]",{"x":"\\\""}]}`, long): true,
+	} {
+		body, err := object.ParseWhole([]byte(`{"metadata":{"namespace":"ns","name":"a","uid":"u","resourceVersion":"1","generation":2},"status":` + status + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,8 +137,8 @@ func TestAChildWithAHugeStatusIsNotReady(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (c.Readiness == readiness.Verdict{}) != ready {
-			t.Errorf("a status of %d bytes: %v", size, c.Readiness)
+		if (c.Readiness.State == readiness.Current) != ready {
+			t.Errorf("a status of %d bytes, %.60s: %v", len(status), status, c.Readiness)
 		}
 	}
 }

@@ -61,11 +61,17 @@ func readinessOf(info kind.Info, body *object.Body, generation any) readiness.Ve
 	if !ruled && !body.HasStatus() && !body.Deleting {
 		return readiness.Of(nil) // as for a ConfigMap: nothing says that it is not ready
 	}
-	if body.StatusSize() >= hugeStatus {
-		return readiness.Verdict{State: readiness.InProgress, Message: "The status is too large to be read."}
-	}
 	fields := map[string]any{}
-	if ruled || body.HasStatus() {
+	if text, _ := body.Status(); len(text) >= hugeStatus {
+		status, ok := partsOf(text)
+		if !ok {
+			return readiness.Verdict{State: readiness.InProgress, Message: "The status is too large to be read."}
+		}
+		if ruled {
+			fields = body.Members(func(name string) bool { return name == "spec" })
+		}
+		fields["status"] = status
+	} else if ruled || body.HasStatus() {
 		fields = body.Members(func(name string) bool { return name == "status" || ruled && name == "spec" })
 	}
 	metadata := map[string]any{"generation": generation}
@@ -74,6 +80,34 @@ func readinessOf(info kind.Info, body *object.Body, generation any) readiness.Ve
 	}
 	fields["apiVersion"], fields["kind"], fields["metadata"] = info.APIVersion(), info.Kind, metadata
 	return readiness.Of(fields)
+}
+
+// partsOf returns the small parts of a large status. ok is false if they are too many, or if
+// the conditions are no small part.
+func partsOf(text []byte) (parts map[string]any, ok bool) {
+	w, small := jsonvalue.NewWalk(text), []byte("{")
+	if !w.Take('{') {
+		return nil, false
+	}
+	for !w.Take('}') {
+		name, value := w.Value(), w.Value()
+		switch {
+		case len(value) == 0:
+			return nil, false
+		case len(name)+len(value) <= smallPart:
+			if len(small) > 1 {
+				small = append(small, ',')
+			}
+			small = append(append(append(small, name...), ':'), value...)
+		case string(name) == `"conditions"`:
+			return nil, false
+		}
+		if len(small) > smallParts {
+			return nil, false
+		}
+	}
+	parts, err := jsonvalue.Object(append(small, '}'))
+	return parts, err == nil
 }
 
 // head has the metadata of a child that decisions need.

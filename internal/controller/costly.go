@@ -34,6 +34,9 @@ const (
 	// in bytes, and maxModestTurns the highest; see [NewModestBudget].
 	modestTurns    = 64 << 20
 	maxModestTurns = 1 << 30
+	// heldObject is the estimated memory of an object, in bytes, from which on it counts for
+	// the limit of the objects of daemons. A daemon takes 21 KB without it.
+	heldObject = 64 << 10
 	// costlyBacklog limits the queued bytes of costly objects of one resource. More of
 	// them are queued without their content, and read again when their turns start.
 	costlyBacklog = 24 << 20
@@ -121,14 +124,14 @@ func (c *Controller) costOf(b *object.Body) int {
 }
 
 // callRoom is the [process.Room] of the controller.
-func (c *Controller) callRoom(ctx context.Context, namespace string, bytes int, wait bool) (leave func(), ok bool) {
+func (c *Controller) callRoom(ctx context.Context, namespace string, bytes, own int, wait bool) (leave func(), ok bool) {
 	if c.config.Declared == nil {
 		return func() {}, true
 	}
 	if wait {
 		return c.config.Declared.Acquire(bytes, namespace, ctx.Done(), nil), true
 	}
-	return c.config.Declared.Try(bytes, namespace)
+	return c.config.Declared.Try(bytes, own, namespace)
 }
 
 // typesOf returns the Go types of the handlers.

@@ -136,3 +136,35 @@ func TestDaemonsOfLargeObjectsShareMemory(t *testing.T) {
 		third()
 	})
 }
+
+// Slow handlers must not block all other objects of the namespace: after some time, one more starts.
+func TestDaemonsDoNotBlockTurnsForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c Config
+		c.LimitMemory(64 << 20 / 10 * 9)
+		// The daemons of 1,000 objects such as pods, with 46 KiB each.
+		for range 1000 {
+			c.Held.Acquire(46<<10, "ns", nil, nil)
+		}
+		for range 40 { // 48 MiB in all
+			c.Held.Acquire(72<<10, "ns", nil, nil)
+		}
+		started := 0
+		done := make(chan struct{})
+		for range 5 { // turns of objects such as pods, with handlers that take long
+			go func() {
+				leave := c.Modest.Acquire(184<<10, "ns", done, nil)
+				started++
+				<-done
+				leave()
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if started < 5 {
+			t.Errorf("%d of 5 turns have started after an hour", started)
+		}
+		close(done)
+	})
+}

@@ -7,6 +7,7 @@ import (
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/object"
@@ -17,26 +18,39 @@ import (
 // turn. A daemon may run for as long as the object exists, so it has other limits, and only the
 // object that it holds counts.
 func (c *Controller) room(body *object.Body, spec *daemon.Spec) daemon.Wait {
-	cost, id := c.costOf(body), body.Identity
-	switch {
-	case cost == 0:
-		return nil
-	case !spec.Timer:
+	id := body.Identity
+	if !spec.Timer {
+		held := heldBy(body, spec)
+		if held < heldObject {
+			return nil
+		}
 		return func(ctx context.Context, stopping <-chan struct{}) (leave func()) {
 			late := time.AfterFunc(costlyPatience, func() {
 				c.processor.Logger(&object.Body{Identity: id}).Warn("The daemon waits, because the objects of running daemons take too much memory. Increase the memory limit, or use a timer.", "handler", spec.ID)
 			})
 			defer late.Stop()
-			return c.config.Held.Acquire(cost/copies, id.Namespace, ctx.Done(), stopping)
+			return c.config.Held.Acquire(held, id.Namespace, ctx.Done(), stopping)
 		}
 	}
-	budget := c.config.Budget
+	cost, budget := c.costOf(body), c.config.Budget
+	if cost == 0 {
+		return nil
+	}
 	if cost < costlyTurn {
 		budget = c.config.Modest
 	}
 	return func(ctx context.Context, stopping <-chan struct{}) (leave func()) {
 		return budget.Acquire(cost, id.Namespace, ctx.Done(), stopping)
 	}
+}
+
+// heldBy returns the memory that a daemon holds while it runs, in bytes: the object, decoded
+// for the handler.
+func heldBy(body *object.Body, spec *daemon.Spec) int {
+	if spec.Type == nil {
+		return body.Size() + body.Memory()
+	}
+	return body.Size() + body.MemoryAs(footprint.Of(spec.Type), heldObject/2)
 }
 
 // daemonsOf returns the daemons and timers. nil means that there are none.

@@ -135,8 +135,8 @@ func (b *Body) Metadata() (json []byte, ok bool) { return b.parts.metadata.of(b.
 // HasStatus reports whether the object has a status.
 func (b *Body) HasStatus() bool { return b.parts.status != span{} }
 
-// StatusSize returns the size of the JSON of the status, in bytes.
-func (b *Body) StatusSize() int { return b.parts.status.to - b.parts.status.from }
+// Status returns the JSON of the status.
+func (b *Body) Status() (json []byte, ok bool) { return b.parts.status.of(b.raw) }
 
 // FromMap returns a body with the fields. The caller must not use them afterwards.
 func FromMap(fields map[string]any) (*Body, error) {

@@ -10,7 +10,7 @@ import (
 
 // Room gives memory to calls of handlers. With wait, it waits until there is enough.
 // It returns a function that gives the memory back, and whether there was enough.
-type Room func(ctx context.Context, namespace string, bytes int, wait bool) (leave func(), ok bool)
+type Room func(ctx context.Context, namespace string, bytes, own int, wait bool) (leave func(), ok bool)
 
 const (
 	// freeRoom is the memory of a call that is not limited: many calls wait for more at the
@@ -27,7 +27,7 @@ const (
 // A call waits only before it has some of the limited memory. Otherwise calls could wait for
 // each other forever.
 type callRoom struct {
-	take     func(bytes int, wait bool) (leave func(), ok bool)
+	take     func(bytes, own int, wait bool) (leave func(), ok bool)
 	hurried  bool // it must not wait: it occupies an active slot
 	mu       sync.Mutex
 	used     int
@@ -46,7 +46,7 @@ func (r *callRoom) reserve(bytes int) error {
 	}
 	missing := r.used - r.reserved
 	for _, more := range []int{max(missing, firstRoom, r.reserved), missing} { // rather much at once
-		leave, ok := r.take(more, r.reserved == 0 && !r.hurried)
+		leave, ok := r.take(more, r.reserved, r.reserved == 0 && !r.hurried)
 		if ok {
 			r.reserved += more
 			r.leaves = append(r.leaves, leave)
@@ -54,7 +54,8 @@ func (r *callRoom) reserve(bytes int) error {
 		}
 	}
 	r.used -= bytes
-	return fmt.Errorf("there is no memory for %d KiB more: children and sub-handlers of this object, and of others, take too much now", bytes>>10)
+	return fmt.Errorf("there is no memory for %d KiB more: the children and sub-handlers of this object take %d KiB, and those of others count as well; "+
+		"declare fewer or smaller ones, or increase the memory limit of the operator", bytes>>10, r.used>>10)
 }
 
 // roomFor returns the memory for one call. nil means no limit.
@@ -62,7 +63,7 @@ func (p *Processor) roomFor(ctx context.Context, body *object.Body) *callRoom {
 	if p.Room == nil {
 		return nil
 	}
-	return &callRoom{take: func(bytes int, wait bool) (func(), bool) { return p.Room(ctx, body.Namespace, bytes, wait) }}
+	return &callRoom{take: func(bytes, own int, wait bool) (func(), bool) { return p.Room(ctx, body.Namespace, bytes, own, wait) }}
 }
 
 // leave gives all memory back, at the end of the call.

@@ -8,7 +8,7 @@ import (
 func TestACallWaitsForMemoryOnlyOnce(t *testing.T) {
 	const size = 8 << 20
 	left, waits := size, []bool{}
-	room := callRoom{take: func(bytes int, wait bool) (func(), bool) {
+	room := callRoom{take: func(bytes, _ int, wait bool) (func(), bool) {
 		if bytes > left {
 			return nil, false
 		}

@@ -15,7 +15,9 @@ import (
 //
 // A budget can be a part of another one, the whole, which limits the sum of its parts. A
 // turn then needs room in both. Only a group that already has room of the part waits for
-// the whole: so each group has at least one turn of each part, whatever the others have.
+// the whole: so each group has at least one turn of each part, whatever the others have. After
+// the time of Patience, one more may start if only counted parts take its room: they may take it
+// for as long as the process runs.
 type Budget struct {
 	Size     int
 	Most     int // of one group, whatever the others have; a group that has nothing never waits; 0 means no limit
@@ -27,11 +29,32 @@ type Budget struct {
 
 	mu      sync.Mutex
 	used    int
-	shares  map[string]int // the used part of each group that has something
-	extra   bool           // one more turn may start
-	ended   time.Time      // when a turn last ended or started as an extra one
+	shares  shares    // the used part of each group that has something
+	counted shares    // of a whole: the used part of its counted parts
+	extra   bool      // one more turn may start
+	ended   time.Time // when a turn last ended or started as an extra one
 	watch   *time.Timer
 	waiting map[any]func() // by queue or caller; of a whole, by part and those
+}
+
+// shares are the parts of groups.
+type shares map[string]int
+
+// add adds to the part of a group.
+func (s *shares) add(cost int, group string) {
+	if *s == nil {
+		*s = shares{}
+	}
+	if (*s)[group] += cost; (*s)[group] == 0 {
+		delete(*s, group)
+	}
+}
+
+func (s shares) sum() (all int) {
+	for _, share := range s {
+		all += share
+	}
+	return all
 }
 
 // claim is an owner that waits for the whole.
@@ -70,7 +93,11 @@ func (b *Budget) takeWhole(cost int, group string, owner any, notify func()) boo
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b.shares[group] > 0 && !b.Counted && (w.used+cost > w.Size-b.Rest || w.shares[group]+cost > w.Most-b.Rest) {
+	fits := b.shares[group] == 0 || b.Counted || w.used+cost <= w.Size-b.Rest && w.shares[group]+cost <= w.Most-b.Rest
+	if !fits && b.extra && w.used-w.counted.sum()+cost <= w.Size-b.Rest && w.shares[group]-w.counted[group]+cost <= w.Most-b.Rest {
+		fits, b.extra, b.ended = true, false, time.Now()
+	}
+	if !fits {
 		if w.waiting == nil {
 			w.waiting = map[any]func(){}
 		}
@@ -80,6 +107,9 @@ func (b *Budget) takeWhole(cost int, group string, owner any, notify func()) boo
 		return false
 	}
 	w.add(cost, group)
+	if b.Counted {
+		w.counted.add(cost, group)
+	}
 	delete(w.waiting, claim{b, owner})
 	return true
 }
@@ -87,10 +117,7 @@ func (b *Budget) takeWhole(cost int, group string, owner any, notify func()) boo
 // add notes that a group has more. The lock must be held.
 func (b *Budget) add(cost int, group string) {
 	b.used += cost
-	if b.shares == nil {
-		b.shares = map[string]int{}
-	}
-	b.shares[group] += cost
+	b.shares.add(cost, group)
 }
 
 // fits reports whether there is room for a turn of the group. The lock must be held.
@@ -166,22 +193,26 @@ func (b *Budget) release(cost int, group string) {
 		return
 	}
 	b.mu.Lock()
-	b.used -= cost
-	if b.shares[group] -= cost; b.shares[group] == 0 {
-		delete(b.shares, group)
-	}
+	b.add(-cost, group)
 	b.ended = time.Now()
 	b.extra = false
 	b.tell()
+	if w := b.Whole; w != nil && b.Counted {
+		w.mu.Lock()
+		w.counted.add(-cost, group)
+		w.mu.Unlock()
+	}
 	b.Whole.release(cost, group)
 }
 
 // Try returns room outside of queues, if there is enough at once, with the function that
-// gives it back.
-func (b *Budget) Try(cost int, group string) (release func(), ok bool) {
+// gives it back. own is the room that the caller has already. As long as nothing else has any,
+// it gets up to twice the size.
+func (b *Budget) Try(cost, own int, group string) (release func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.used > 0 && !b.fits(cost, group) || !b.takeWhole(cost, group, nil, nil) {
+	alone := b.used == own && (own == 0 || own+cost <= 2*b.Size)
+	if !alone && !b.fits(cost, group) || !b.takeWhole(cost, group, nil, nil) {
 		return nil, false
 	}
 	b.add(cost, group)

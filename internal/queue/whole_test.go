@@ -89,13 +89,13 @@ func TestRoomInsideOfTurnsNeverWaitsForTheWhole(t *testing.T) {
 		leaves := []func(){large.Acquire(20, "a", nil, nil), modest.Acquire(6, "a", nil, nil)}
 		for range 2 {
 			leaves = append(leaves, counted.Acquire(2, "a", nil, nil))
-			leave, ok := counted.Try(2, "a")
+			leave, ok := counted.Try(2, 0, "a")
 			if !ok {
 				t.Fatal("there is no room inside of a turn")
 			}
 			leaves = append(leaves, leave)
 		}
-		if _, ok := counted.Try(2, "a"); ok {
+		if _, ok := counted.Try(2, 0, "a"); ok {
 			t.Error("the part has no limit")
 		}
 		if whole.used != 34 {

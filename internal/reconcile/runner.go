@@ -275,6 +275,8 @@ func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 			x.one(ctx, w)
 			return
 		}
+		leave() // the child may be created again
+		leave = func() {}
 		x.refused(ctx, w, child, known, err)
 		return
 	}
