@@ -7,16 +7,36 @@ import (
 
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
 )
 
-// forHandlers returns the API that handlers use.
-func (op *operator) forHandlers() handler.API {
+// forHandlers returns the API that handlers use, except those of reviews.
+func (op *operator) forHandlers() handler.API { return op.handlersUse(op) }
+
+// forReviewers returns the API that the handlers of reviews use. It has separate capacity:
+// requests of other handlers may wait for these very reviews.
+func (op *operator) forReviewers() handler.API {
+	return op.handlersUse(&reviewAPI{op, op.client.Reserved(forReviewHandlers)})
+}
+
+func (op *operator) handlersUse(api Handle) handler.API {
 	if op.ForHandlers == nil {
-		return op
+		return api
 	}
-	return op.ForHandlers(op)
+	return op.ForHandlers(api)
+}
+
+// reviewAPI is the API of the operator with another client.
+type reviewAPI struct {
+	*operator
+	client *kube.Client
+}
+
+// Objects returns a client for objects of any kind.
+func (r *reviewAPI) Objects() *apiclient.Objects {
+	return &apiclient.Objects{API: r.client, Known: r.cluster}
 }
 
 // Wake calls delayed handlers of an object now; see [serving.Controllers.Wake].

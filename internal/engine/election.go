@@ -30,6 +30,8 @@ const (
 	forPeering   = 8 // all peerings together
 	forDiscovery = 8
 	forProbes    = 1
+
+	forReviewHandlers = 32 // all requests of the handlers of reviews
 )
 
 // lateHandlers is the time after which the log says that handlers outlive the lease.

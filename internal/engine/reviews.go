@@ -47,7 +47,7 @@ func (op *operator) newControl() (*admission.Control, error) {
 	}
 	o := admission.DefaultReviewerOptions()
 	o.LimitMemory(memoryLimit())
-	o.Log, o.Memos, o.API = op.Log, op.controllers.Memos, op.forHandlers()
+	o.Log, o.Memos, o.API = op.Log, op.controllers.Memos, op.forReviewers()
 	if op.vitals.Metrics() != nil {
 		o.Observe = op.vitals.Reviewed
 	}

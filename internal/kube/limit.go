@@ -26,37 +26,41 @@ func (b InFlight) adapt(limit float64, busy int, overloaded bool) float64 {
 	return min(limit+1/limit, float64(b.Max))
 }
 
-// limiter hands out slots for requests. Namespaces take turns, so many slow requests for
-// the objects of one tenant do not delay those for others. The requests of one namespace
-// are served in order of arrival.
+// limiter hands out slots for requests. Namespaces take turns, and one namespace has at most
+// three quarters of the slots, so many slow requests for the objects of one tenant do not delay
+// those for others. The requests of one namespace are served in order of arrival.
 type limiter struct {
 	bounds InFlight
 
 	mu      sync.Mutex
 	limit   float64
 	busy    int
+	held    map[string]int             // the requests in flight, by namespace
 	cuts    int                        // number of times that the limit was halved
 	waiting map[string][]chan struct{} // by namespace; each is closed when its slot is granted
 	order   []string                   // the namespaces in waiting; the first is served next
 }
 
 // slot is the permission to send one request.
-type slot struct{ cuts int }
+type slot struct {
+	cuts      int
+	namespace string
+}
 
 func newLimiter(b InFlight) *limiter {
 	b.Min = max(b.Min, 1)
 	b.Max = max(b.Max, b.Min)
 	b.Start = min(max(b.Start, b.Min), b.Max)
-	return &limiter{bounds: b, limit: float64(b.Start), waiting: map[string][]chan struct{}{}}
+	return &limiter{bounds: b, limit: float64(b.Start), waiting: map[string][]chan struct{}{}, held: map[string]int{}}
 }
 
 // acquire waits for a slot for a request in the namespace. The caller must release it.
 func (l *limiter) acquire(ctx context.Context, namespace string) (slot, error) {
 	l.mu.Lock()
-	if l.busy < int(l.limit) && len(l.waiting) == 0 {
-		l.busy++
+	if len(l.waiting[namespace]) == 0 && l.free(namespace) { // those that wait have all of their slots
+		l.take(namespace)
 		defer l.mu.Unlock()
-		return slot{l.cuts}, nil
+		return slot{l.cuts, namespace}, nil
 	}
 	granted := make(chan struct{})
 	if len(l.waiting[namespace]) == 0 {
@@ -69,7 +73,7 @@ func (l *limiter) acquire(ctx context.Context, namespace string) (slot, error) {
 	case <-granted:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return slot{l.cuts}, nil
+		return slot{l.cuts, namespace}, nil
 	case <-ctx.Done():
 		l.abandon(namespace, granted)
 		return slot{}, context.Cause(ctx)
@@ -99,8 +103,26 @@ func (l *limiter) abandon(namespace string, granted chan struct{}) {
 		return
 	}
 	// The slot was granted at the same moment; pass it on.
-	l.busy--
+	l.give(namespace)
 	l.grant()
+}
+
+// free reports whether there is a slot for the namespace.
+func (l *limiter) free(namespace string) bool {
+	limit := int(l.limit)
+	return l.busy < limit && l.held[namespace] < limit-limit/4
+}
+
+func (l *limiter) take(namespace string) {
+	l.busy++
+	l.held[namespace]++
+}
+
+func (l *limiter) give(namespace string) {
+	l.busy--
+	if l.held[namespace]--; l.held[namespace] == 0 {
+		delete(l.held, namespace)
+	}
 }
 
 // release returns a slot and adapts the limit to the result of its request.
@@ -116,16 +138,21 @@ func (l *limiter) release(s slot, learnt learnt) {
 	case learnt == succeeded:
 		l.limit = l.bounds.adapt(l.limit, l.busy, false)
 	}
-	l.busy--
+	l.give(s.namespace)
 	l.grant()
 }
 
+// grant gives slots to those that wait.
 func (l *limiter) grant() {
-	for len(l.order) > 0 && l.busy < int(l.limit) {
-		namespace := l.order[0]
-		l.order = l.order[1:]
+	for {
+		next := slices.IndexFunc(l.order, l.free)
+		if next < 0 {
+			return
+		}
+		namespace := l.order[next]
+		l.order = slices.Delete(l.order, next, next+1)
 		line := l.waiting[namespace]
-		l.busy++
+		l.take(namespace)
 		close(line[0])
 		if len(line) == 1 {
 			delete(l.waiting, namespace)

@@ -83,8 +83,8 @@ func TestRequestsGetSlotsInOrder(t *testing.T) {
 func TestOneBurstOfRejectionsHalvesTheLimitOnce(t *testing.T) {
 	l := newLimiter(InFlight{Start: 16, Min: 1, Max: 16})
 	var slots []slot
-	for range 16 {
-		s, _ := l.acquire(t.Context(), "")
+	for i := range 16 {
+		s, _ := l.acquire(t.Context(), []string{"a", "b"}[i%2])
 		slots = append(slots, s)
 	}
 	for _, s := range slots {
@@ -125,8 +125,8 @@ func TestRequestsInFlightAreLimited(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if most != 4 {
-			t.Errorf("at most %d in flight, want 4", most)
+		if most != 3 { // all are for one namespace, and three quarters of 4
+			t.Errorf("at most %d in flight, want 3", most)
 		}
 	})
 }
@@ -179,8 +179,8 @@ func TestReservedCapacityIsNotUsedByOtherClients(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if most != 4+2 {
-			t.Errorf("at most %d in flight, want 4 and 2", most)
+		if most != 3+2 { // all are for one namespace
+			t.Errorf("at most %d in flight, want 3 and 2", most)
 		}
 	})
 }
@@ -227,6 +227,63 @@ func TestTheNamespaceOfARequestIsInItsPath(t *testing.T) {
 	} {
 		if got := namespaceOf(path); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+}
+
+// Otherwise requests that wait for something could take all slots, even if it is another
+// request.
+func TestANamespaceHasThreeQuartersOfTheSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(InFlight{Start: 8, Min: 8, Max: 8})
+		var slots []slot
+		for range 6 {
+			s, err := l.acquire(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			slots = append(slots, s)
+		}
+		late := make(chan slot)
+		go func() {
+			s, _ := l.acquire(t.Context(), "a")
+			late <- s
+		}()
+		synctest.Wait()
+		for _, namespace := range []string{"b", ""} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			s, err := l.acquire(ctx, namespace)
+			cancel()
+			if err != nil {
+				t.Fatalf("another namespace waits: %v", err)
+			}
+			slots = append(slots, s)
+		}
+		l.release(slots[7], nothing)
+		synctest.Wait()
+		select {
+		case <-late:
+			t.Error("the namespace has more than three quarters")
+		default:
+		}
+		l.release(slots[0], nothing)
+		slots = append(slots[1:7], <-late)
+		for _, s := range slots {
+			l.release(s, nothing)
+		}
+		if l.busy != 0 || len(l.held) != 0 || len(l.waiting) != 0 || len(l.order) != 0 {
+			t.Errorf("at the end, %d slots are busy: %v", l.busy, l.held)
+		}
+	})
+}
+
+func TestASmallLimitIsForAnyNamespace(t *testing.T) {
+	l := newLimiter(InFlight{Start: 2, Min: 2, Max: 2})
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := l.acquire(ctx, "a"); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
