@@ -34,6 +34,12 @@ const (
 	// in bytes, and maxModestTurns the highest; see [NewModestBudget].
 	modestTurns    = 64 << 20
 	maxModestTurns = 1 << 30
+	// callMemory is about the memory of a running handler of a small object, in bytes, with
+	// its turn. Such objects cost nothing, but one event can start the handlers of all of them:
+	// of an object that they refer to. So a namespace has a quarter of the memory limit for
+	// running handlers of a resource, at least for leastAway of them.
+	callMemory = 48 << 10
+	leastAway  = 256
 	// heldObject is the estimated memory of an object, in bytes, from which on it counts for
 	// the limit of the objects of daemons. A daemon takes 21 KB without it.
 	heldObject = 64 << 10
@@ -71,6 +77,7 @@ func (c *Config) LimitMemory(limit int64) {
 	for _, part := range []*queue.Budget{c.Budget, c.Modest, c.Held, c.Declared} {
 		part.Whole = all
 	}
+	c.Away = int(min(max(limit/4/callMemory, leastAway), maxAllTurns))
 	c.Budget.Rest, c.Held.Counted, c.Declared.Counted = size/4, true, true
 	c.Waiting = &queue.Backlog{
 		CostlyLimit: int(min(max(limit/10, costlyBacklog), maxAllTurns)),

@@ -39,7 +39,7 @@ func (c *Controller) open(work context.Context) {
 		c.members = members{}
 	}
 	c.queue = queue.New(queue.Config[string, entry]{
-		Turn: c.turn, Follow: c.follow, Add: c.add, Merge: c.merge, Shed: c.shed, Keeps: keeps, SpareLimit: packedBacklog, Backlog: c.config.Waiting, Weigh: weigh, Urgent: urgent, Limit: c.config.Backlog, Workers: c.config.WorkerLimit, Active: activeTurns,
+		Turn: c.turn, Follow: c.follow, Add: c.add, Merge: c.merge, Shed: c.shed, Keeps: keeps, SpareLimit: packedBacklog, Backlog: c.config.Waiting, Weigh: weigh, Urgent: urgent, Limit: c.config.Backlog, Workers: c.config.WorkerLimit, Active: activeTurns, Away: c.config.Away, Crowded: c.reportCrowd,
 		Cost: c.cost, Budget: c.config.Budget, CostlyLimit: costlyBacklog, Large: costlyTurn, Modest: c.config.Modest,
 		Group: func(_ string, e entry) string { return e.namespace },
 	})
@@ -52,6 +52,14 @@ func (c *Controller) open(work context.Context) {
 			return true
 		}
 		return c.skim(work, e)
+	}
+}
+
+// reportCrowd warns that the handlers of a namespace run for so many objects that others wait.
+func (c *Controller) reportCrowd(namespace string) {
+	if ok, _ := c.crowds.Allow(""); ok {
+		c.config.Log.Warn("So many handlers are running for the objects of a namespace that its other objects wait for them. Let handlers end and retry instead of waiting, or increase the memory limit.",
+			"resource", c.processor.Resource.String(), "namespace", namespace, "objects", c.config.Away)
 	}
 }
 

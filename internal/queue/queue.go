@@ -82,6 +82,13 @@ type Config[K comparable, E any] struct {
 	// concurrent turns, however long they stay aside. A third more may run for other groups:
 	// a turn may send thousands of requests, and those of other groups must not wait for it.
 	Active int
+
+	// Away limits the turns of a group that are in [Queue.Aside] at the same time: more turns of
+	// the group do not start. 0 means no limit. One event can cause turns of all keys of a
+	// group, and each takes memory until its call ends.
+	Away int
+	// Crowded is called when a group reaches Away, without any lock held. May be nil.
+	Crowded func(group string)
 }
 
 // Queue contains the waiting entries. An actor exists only while its key has entries,
@@ -104,6 +111,7 @@ type Queue[K comparable, E any] struct {
 	turns     int              // running turns
 	active    int              // running turns that are not aside
 	actives   map[string]int   // the same, by group
+	away      map[string]int   // turns that are aside, by group
 	spare     []chan func()    // goroutines that wait for a turn to run
 	closed    bool
 	wait      sync.WaitGroup
@@ -167,7 +175,7 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	if c.Group == nil {
 		c.Group = func(K, E) string { return "" }
 	}
-	q := &Queue[K, E]{config: c, actors: map[K]*actor[E]{}, shares: map[string]int{}, actives: map[string]int{}}
+	q := &Queue[K, E]{config: c, actors: map[K]*actor[E]{}, shares: map[string]int{}, actives: map[string]int{}, away: map[string]int{}}
 	q.space.L = &q.mu
 	return q
 }
@@ -305,6 +313,9 @@ func (q *Queue[K, E]) advance() {
 	for q.config.Active == 0 || q.active < q.config.Active+(q.config.Active+2)/3 {
 		if r, ok := q.returning.pop(func(r returning) bool { return q.mayBeActive(r.group) }); ok {
 			q.activate(r.group, 1)
+			if q.away[r.group]--; q.away[r.group] == 0 {
+				delete(q.away, r.group)
+			}
 			close(r.back)
 			continue
 		}
@@ -335,8 +346,10 @@ func (q *Queue[K, E]) activate(group string, sign int) {
 	}
 }
 
-// open reports whether a turn of the actor may become active.
-func (q *Queue[K, E]) open(a *actor[E]) bool { return q.mayBeActive(a.group) }
+// open reports whether a turn of the actor may start.
+func (q *Queue[K, E]) open(a *actor[E]) bool {
+	return q.mayBeActive(a.group) && (q.config.Away == 0 || q.away[a.group] < q.config.Away)
+}
 
 // need returns the memory of the turn of an entry.
 func (q *Queue[K, E]) need(key K, entry E) need {
@@ -477,9 +490,14 @@ func (q *Queue[K, E]) Inside(group string, fn func()) {
 // leave gives the active slot of a turn of the group to others.
 func (q *Queue[K, E]) leave(group string) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.activate(group, -1)
+	q.away[group]++
+	crowded := q.away[group] == q.config.Away
 	q.advance()
+	q.mu.Unlock()
+	if crowded && q.config.Crowded != nil {
+		q.config.Crowded(group)
+	}
 }
 
 // back waits until the turn may be active again.

@@ -219,6 +219,7 @@ func claims(t *testing.T) map[string][]string {
 			"more than " + count(constant(".", "fewSubs")) + " sub-handlers",
 			"there is memory: " + mib(constant("internal/controller", "modestTurns")/2) + " MiB",
 			"can refer to " + count(constant("internal/childwatch", "maxReferences")) + " others",
+			count(constant("internal/controller", "callMemory")/1024) + " KiB each, but at least for " + count(constant("internal/controller", "leastAway")),
 			"Objects that take less than about " + kib(constant("internal/controller", "heldObject")) + " KiB of memory do not count",
 			"after " + inWords(t, duration("internal/controller", "costlyPatience")) + " a warning names",
 			"more than " + costlyTime + " s in the framework's own code",
