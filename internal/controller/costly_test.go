@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,12 +150,12 @@ func TestDaemonsDoNotBlockTurnsForever(t *testing.T) {
 		for range 40 { // 48 MiB in all
 			c.Held.Acquire(72<<10, "ns", nil, nil)
 		}
-		started := 0
+		var started atomic.Int32
 		done := make(chan struct{})
 		for range 5 { // turns of objects such as pods, with handlers that take long
 			go func() {
 				leave := c.Modest.Acquire(184<<10, "ns", done, nil)
-				started++
+				started.Add(1)
 				<-done
 				leave()
 			}()
@@ -162,8 +163,8 @@ func TestDaemonsDoNotBlockTurnsForever(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if started < 5 {
-			t.Errorf("%d of 5 turns have started after an hour", started)
+		if n := started.Load(); n < 5 {
+			t.Errorf("%d of 5 turns have started after an hour", n)
 		}
 		close(done)
 	})
