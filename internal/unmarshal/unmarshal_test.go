@@ -29,7 +29,6 @@ type custom struct {
 	base
 	*pointed
 	Hidden  string                       `json:"-"`
-	Dash    string                       `json:"-,"`
 	Small   int8                         `json:"small"`
 	Count   uint16                       `json:"count"`
 	Part    float32                      `json:"part"`
@@ -48,7 +47,6 @@ type custom struct {
 	Port    intstr.IntOrString           `json:"port"`
 	Raw     runtime.RawExtension         `json:"raw"`
 	Message json.RawMessage              `json:"message"`
-	kept    int
 }
 
 type pointed struct {
