@@ -38,12 +38,7 @@ func TestALargeImmutableChildIsCreatedAgain(t *testing.T) {
 				c.Create(t, withItems("o", "a"))
 				settle()
 				first, _ := c.Lookup(t, configMaps, "default", "one")
-				// The in-memory cluster does not check the field immutable.
-				c.Fault(gopftest.Requests("patch", "configmaps").Where(func(r gopftest.Request) bool {
-					return strings.Contains(string(r.Body), string(first.GetUID()))
-				}), gopftest.FailWith(apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "one", field.ErrorList{
-					field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set"),
-				})))
+				refuseChangesOf(c, first)
 				changeField(t, c, "o", "b")
 				time.Sleep(time.Hour)
 				settle()
@@ -209,11 +204,7 @@ func TestALargeImmutableChildBlocksNoOthers(t *testing.T) {
 		c.Create(t, withItems("one", "a"))
 		settle()
 		first, _ := c.Lookup(t, configMaps, "default", "one")
-		c.Fault(gopftest.Requests("patch", "configmaps").Where(func(r gopftest.Request) bool {
-			return strings.Contains(string(r.Body), string(first.GetUID()))
-		}), gopftest.FailWith(apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "one", field.ErrorList{
-			field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set"),
-		})))
+		refuseChangesOf(c, first)
 		changeField(t, c, "one", "b")
 		settle()
 		c.Create(t, withItems("two", "a"))
@@ -310,4 +301,14 @@ func TestOrdinaryObjectsHaveTheirDaemons(t *testing.T) {
 			t.Errorf("%d of %d daemons are running after an hour", got, n)
 		}
 	})
+}
+
+// refuseChangesOf lets the API server refuse changes of an immutable ConfigMap. The in-memory
+// cluster does not check the field immutable.
+func refuseChangesOf(c *gopftest.Cluster, o *unstructured.Unstructured) {
+	c.Fault(gopftest.Requests("patch", "configmaps").Where(func(r gopftest.Request) bool {
+		return strings.Contains(string(r.Body), string(o.GetUID()))
+	}), gopftest.FailWith(apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, o.GetName(), field.ErrorList{
+		field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set"),
+	})))
 }

@@ -64,8 +64,8 @@ const (
 
 // LimitMemory sets the budgets and the backlog for a process with this memory limit. The
 // turns, the objects of daemons and the declared children take three eighths of it together,
-// and what waits for turns about a seventh. One namespace can have three quarters of the
-// former.
+// and entries that wait for turns about a seventh. One namespace can have three quarters of
+// the former, and a quarter of the limit for running handlers of small objects.
 //
 // Costly turns leave a quarter to the others, so modest turns do not wait for slow
 // handlers of large objects. Daemons run for long, and children are declared in turns that

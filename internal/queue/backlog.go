@@ -2,7 +2,7 @@ package queue
 
 import "sync/atomic"
 
-// Backlog limits the sum of what waits in several queues, in addition to the limits of
+// Backlog limits the entries that wait in several queues together, in addition to the limits of
 // each; see [Config]. A nil Backlog has no limit.
 type Backlog struct {
 	CostlyLimit, SpareLimit int

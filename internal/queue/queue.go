@@ -130,12 +130,6 @@ type actor[E any] struct {
 	started string      // the group that the running turn counts for
 }
 
-// returning is a turn that was aside.
-type returning struct {
-	group string
-	back  chan struct{} // closed when the turn is active again
-}
-
 // need describes the memory of a turn.
 type need struct {
 	size  size
@@ -312,11 +306,7 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 func (q *Queue[K, E]) advance() {
 	for q.config.Active == 0 || q.active < q.config.Active+(q.config.Active+2)/3 {
 		if r, ok := q.returning.pop(func(r returning) bool { return q.mayBeActive(r.group) }); ok {
-			q.activate(r.group, 1)
-			if q.away[r.group]--; q.away[r.group] == 0 {
-				delete(q.away, r.group)
-			}
-			close(r.back)
+			q.reactivate(r)
 			continue
 		}
 		if q.config.Workers > 0 && q.turns >= q.config.Workers {
@@ -462,52 +452,6 @@ func (q *Queue[K, E]) take(key K, a *actor[E]) (entry E, some bool) {
 	}
 	q.space.Broadcast()
 	return entry, true
-}
-
-// Aside runs a blocking call within a turn of the group without occupying an active slot,
-// so other turns proceed.
-func (q *Queue[K, E]) Aside(group string, fn func()) {
-	if q.config.Active == 0 {
-		fn()
-		return
-	}
-	q.leave(group)
-	defer q.back(group)
-	fn()
-}
-
-// Inside runs a part of a call of [Queue.Aside] in an active slot. It waits for the slot.
-func (q *Queue[K, E]) Inside(group string, fn func()) {
-	if q.config.Active == 0 {
-		fn()
-		return
-	}
-	q.back(group)
-	defer q.leave(group)
-	fn()
-}
-
-// leave gives the active slot of a turn of the group to others.
-func (q *Queue[K, E]) leave(group string) {
-	q.mu.Lock()
-	q.activate(group, -1)
-	q.away[group]++
-	crowded := q.away[group] == q.config.Away
-	q.advance()
-	q.mu.Unlock()
-	if crowded && q.config.Crowded != nil {
-		q.config.Crowded(group)
-	}
-}
-
-// back waits until the turn may be active again.
-func (q *Queue[K, E]) back(group string) {
-	granted := make(chan struct{})
-	q.mu.Lock()
-	q.returning.push(group, returning{group, granted})
-	q.advance()
-	q.mu.Unlock()
-	<-granted
 }
 
 // weigh returns the weight of entries.

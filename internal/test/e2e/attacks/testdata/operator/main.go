@@ -21,7 +21,7 @@ import (
 const group = "attacks.gopf.dev/v1/"
 
 func main() {
-	op := gopf.New(gopf.Identity("kopf.zalando.org")) // the names that the attacks forge
+	op := gopf.New(gopf.Identity("kopf.zalando.org"))       // the names that the attacks forge
 	port, _ := strconv.Atoi(os.Getenv("GOPF_ATTACKS_PORT")) // 0 is any free port
 	op.Settings.Admission.Server = webhook.Local{Addr: "127.0.0.1", Port: port}
 	op.Settings.Admission.Managed = "operator.attacks.gopf.dev"
