@@ -13,8 +13,8 @@ type Config[K comparable, E any] struct {
 	// Turn handles one entry. Calls for one key are never concurrent.
 	Turn func(ctx context.Context, key K, entry E)
 
-	// Add adds a new entry to the waiting ones, and may replace some of them. nil means
-	// append.
+	// Add adds a new entry to the waiting ones. It may replace the last one, but not the
+	// others. nil means append.
 	Add func(waiting []E, entry E) []E
 
 	// Follow handles an entry that arrived during a turn of its key, at the end of that
@@ -32,8 +32,8 @@ type Config[K comparable, E any] struct {
 	Weigh              func(entry E) int
 	Limit, CostlyLimit int
 
-	// Merge replaces Add while Limit bytes or more wait for running turns. It should
-	// keep at most one entry of each key. nil means Add.
+	// Merge is used instead of Add while Limit bytes or more wait for running turns. It
+	// should replace the last entry. nil means Add.
 	Merge func(waiting []E, entry E) []E
 
 	// Shed returns a form of an entry that needs little memory. Put uses it instead
@@ -119,13 +119,14 @@ type Queue[K comparable, E any] struct {
 
 type actor[E any] struct {
 	waiting []E
+	loads   []load      // of each of them
 	since   time.Time   // when the first of them arrived
 	turn    func()      // nil before the first entry
 	next    func() need // of the next turn; the lock must be held
 	room    func()      // releases the memory of the running turn; nil means none
 	here    bool        // [Queue.Try] runs its turn
 	running bool        // its turn is running
-	load    load        // of the waiting entries
+	load    load        // the sum of loads
 	group   string      // of the last entry
 	started string      // the group that the running turn counts for
 }
@@ -145,9 +146,6 @@ const (
 	modest
 	large
 )
-
-// load is the weight of the waiting entries of one key, and the bytes that shed ones keep.
-type load struct{ ordinary, costly, kept int }
 
 // New returns an empty queue.
 func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
@@ -224,12 +222,12 @@ func (q *Queue[K, E]) Again(key K, entry E) {
 		return
 	}
 	q.count(a, -1)
-	waiting := q.config.Add(nil, entry)
-	for _, later := range a.waiting {
-		waiting = q.config.Add(waiting, later)
+	waiting, later := q.config.Add(nil, entry), a.waiting
+	for len(waiting) == 1 && len(later) > 0 {
+		waiting, later = q.config.Add(waiting, later[0]), later[1:]
 	}
-	a.waiting = waiting
-	a.load = q.weigh(key, a.waiting)
+	a.waiting = append(waiting, later...) // they were added to each other before
+	q.weigh(key, a, 0)
 	q.count(a, 1)
 }
 
@@ -295,8 +293,9 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 		}
 	}
 	q.count(a, -1)
+	last := len(a.waiting) - 1
 	a.waiting, a.group = add(a.waiting, entry), group
-	a.load = q.weigh(key, a.waiting)
+	q.weigh(key, a, last)
 	q.count(a, 1)
 	q.advance()
 }
@@ -413,9 +412,26 @@ func (q *Queue[K, E]) follow(ctx context.Context, key K, a *actor[E]) {
 	if q.config.Follow == nil {
 		return
 	}
-	if entry, some := q.take(key, a); some && !q.config.Follow(ctx, key, entry) {
-		q.Again(key, entry)
+	first, stays := q.first(a)
+	switch {
+	case !stays:
+		if entry, some := q.take(key, a); some && !q.config.Follow(ctx, key, entry) {
+			q.Again(key, entry)
+		}
+	case q.config.Follow(ctx, key, first):
+		q.take(key, a)
 	}
+}
+
+// first returns the first waiting entry of an actor, and whether it stays as it is: new
+// entries may only replace the last one.
+func (q *Queue[K, E]) first(a *actor[E]) (entry E, stays bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(a.waiting) < 2 {
+		return entry, false
+	}
+	return a.waiting[0], true
 }
 
 // remove removes the actor of a key. A map never shrinks, so after a storm of entries it
@@ -437,14 +453,11 @@ func (q *Queue[K, E]) take(key K, a *actor[E]) (entry E, some bool) {
 		return entry, false
 	}
 	entry = a.waiting[0]
-	first := q.weigh(key, a.waiting[:1])
 	q.count(a, -1)
 	var none E
 	a.waiting[0] = none
-	a.waiting = a.waiting[1:]
-	a.load.ordinary -= first.ordinary
-	a.load.costly -= first.costly
-	a.load.kept -= first.kept
+	a.load.add(a.loads[0], -1)
+	a.waiting, a.loads = a.waiting[1:], a.loads[1:]
 	a.running = true
 	q.count(a, 1)
 	if len(a.waiting) > 0 {
@@ -452,37 +465,6 @@ func (q *Queue[K, E]) take(key K, a *actor[E]) (entry E, some bool) {
 	}
 	q.space.Broadcast()
 	return entry, true
-}
-
-// weigh returns the weight of entries.
-func (q *Queue[K, E]) weigh(key K, entries []E) (l load) {
-	for _, e := range entries {
-		if q.config.Cost(key, e) > 0 {
-			l.costly += q.config.Weigh(e)
-		} else {
-			l.ordinary += q.config.Weigh(e)
-		}
-		l.kept += q.config.Keeps(e)
-	}
-	return l
-}
-
-// count adds the load of an actor to that of the queue, or subtracts it.
-func (q *Queue[K, E]) count(a *actor[E], sign int) {
-	q.kept += sign * a.load.kept
-	q.config.Backlog.add(0, sign*a.load.kept)
-	if a.running {
-		q.parked += sign * (a.load.ordinary + a.load.costly)
-		return
-	}
-	q.weight += sign * a.load.ordinary
-	q.costly += sign * a.load.costly
-	q.config.Backlog.add(sign*a.load.costly, 0)
-	if a.load.ordinary > 0 {
-		if q.shares[a.group] += sign * a.load.ordinary; q.shares[a.group] == 0 {
-			delete(q.shares, a.group)
-		}
-	}
 }
 
 // run notes whether the turn of an actor is running.
@@ -537,7 +519,7 @@ func (q *Queue[K, E]) Close() {
 	q.mu.Lock()
 	q.closed = true
 	for _, a := range q.actors {
-		a.waiting, a.load = nil, load{}
+		a.waiting, a.loads, a.load = nil, nil, load{}
 	}
 	q.config.Backlog.add(-q.costly, -q.kept)
 	q.weight, q.costly, q.parked, q.kept, q.shares = 0, 0, 0, 0, map[string]int{}
