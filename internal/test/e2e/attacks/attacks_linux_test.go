@@ -41,6 +41,7 @@ var list = []attack{
 	{"objects and reviews that are large as a Go type", (*scene).typedObjects},
 	{"objects that grow while handlers run", (*scene).growingObjects},
 	{"children", (*scene).children},
+	{"an object that many owners refer to", (*scene).referrers},
 }
 
 // size returns how large an attack is: a size that costs `make test` little time, or the

@@ -24,11 +24,40 @@ func (s *scene) children() []string {
 		s.Error("a child has no label")
 		return nil
 	}
-	end := time.Now().Add(time.Duration(size(6, 45)) * time.Second)
+	s.repairedUntil(time.Now().Add(time.Duration(size(6, 45))*time.Second), func(end time.Time) {
+		var running sync.WaitGroup
+		running.Go(func() { s.labelledObjects(end, label) })
+		running.Go(func() { s.greedyOwners(end) })
+		s.restlessChildren(end)
+		running.Wait()
+	})
+	return nil
+}
+
+// referrers attacks with one object that many owners refer to. Each of its changes calls all
+// of their handlers, which write children, whose reviews by the operator itself send requests.
+func (s *scene) referrers() []string {
+	s.bystander.Create(owners, "calm", fields{"spec": fields{"value": "x"}})
+	defer s.bystander.Remove(owners, "calm")
+	s.bystander.await("a piece of the owner", pieces, "calm-0", exists)
+	s.attacker.Create(targets, "hot", fields{"spec": fields{"value": "x"}})
+	all(size(100, 800), func(i int) {
+		if err := s.attacker.sendRaw(context.Background(), owners, fmt.Sprintf("referrer-%d", i), `{"source":"hot"}`); err != nil {
+			s.Errorf("an owner is not created: %.300v", err)
+		}
+	})
+	s.attacker.await("a part of an owner", parts, "referrer-0", exists)
+	s.repairedUntil(time.Now().Add(time.Duration(size(6, 45))*time.Second), func(end time.Time) {
+		s.attacker.patchUntil(end, targets, "hot", func(i int) fields { return fields{"spec": fields{"value": fmt.Sprint(i)}} })
+	})
+	return nil
+}
+
+// repairedUntil makes an attack that ends at the given time. Meanwhile, it deletes a child of
+// the bystander again and again, which must be created again in time.
+func (s *scene) repairedUntil(end time.Time, attack func(end time.Time)) {
 	var running sync.WaitGroup
-	running.Go(func() { s.labelledObjects(end, label) })
-	running.Go(func() { s.greedyOwners(end) })
-	running.Go(func() { s.restlessChildren(end) })
+	running.Go(func() { attack(end) })
 	for time.Now().Before(end) {
 		if err := s.repaired(); err != nil {
 			s.Error(err)
@@ -36,7 +65,6 @@ func (s *scene) children() []string {
 		time.Sleep(500 * time.Millisecond)
 	}
 	running.Wait()
-	return nil
 }
 
 // labelledObjects makes objects that look like children, of all sizes, and changes them.

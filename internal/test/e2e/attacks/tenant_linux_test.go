@@ -28,11 +28,12 @@ const (
 	targets  = group + "targets"  // with a status subresource and webhooks
 	plains   = group + "plains"   // with neither
 	guardeds = group + "guardeds" // with a status subresource and a policy that reserves the operator's annotations
-	owners   = group + "owners"   // with a reconcile handler that declares pieces
+	owners   = group + "owners"   // with a reconcile handler that declares pieces and parts
 	pieces   = group + "pieces"
+	parts    = group + "parts" // with a webhook
 )
 
-var kinds = kit.Kinds{Namespaced: map[string]string{targets: "Target", plains: "Plain", guardeds: "Guarded", owners: "Owner", pieces: "Piece"}}
+var kinds = kit.Kinds{Namespaced: map[string]string{targets: "Target", plains: "Plain", guardeds: "Guarded", owners: "Owner", pieces: "Piece", parts: "Part"}}
 
 type fields = kit.Fields
 
@@ -154,7 +155,7 @@ func handled(o *unstructured.Unstructured) bool {
 func (n tenant) clear() {
 	n.T.Helper()
 	n.clearAll(targets, plains, guardeds, owners)
-	n.clearAll(pieces) // the operator would create them again
+	n.clearAll(pieces, parts) // the operator would create them again
 }
 
 func (n tenant) clearAll(resources ...string) {
