@@ -3,11 +3,17 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
@@ -166,4 +172,33 @@ func TestPostedEventsNameTheOperatorFromTheSettings(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The API server may limit the events of each namespace, and a tenant may reach that limit.
+func TestRefusedEventsDoNotSlowDownOtherRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := gopftest.NewCluster(t, resource, "v1/secrets")
+		op := gopf.New()
+		gopf.For[*Example](op, resource).OnCreate("c", func(ctx context.Context, ch *gopf.Change[*Example]) error {
+			ch.Event(gopf.Normal, "Made", "It is %s.", ch.Object.Name)
+			if ch.Object.Name == "noisy" {
+				return nil
+			}
+			return ch.API.Get(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "slow"}})
+		})
+		c.Fault(gopftest.Requests("create", "events"), gopftest.Fail(http.StatusTooManyRequests))
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		settle()
+		c.Create(t, example("noisy", "a"))
+		time.Sleep(10 * time.Minute)
+		slow := c.Fault(gopftest.Requests("get", "secrets"), gopftest.Hang())
+		defer slow.Stop()
+		for i := range 16 {
+			c.Create(t, example(fmt.Sprint("busy-", i), "a"))
+		}
+		time.Sleep(time.Second)
+		if slow.Struck() != 16 {
+			t.Errorf("%d of 16 requests are in flight", slow.Struck())
+		}
+	})
 }

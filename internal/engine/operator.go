@@ -72,7 +72,8 @@ func newOperator(c Config, client *kube.Client, v *vitals.Vitals, writes *lease.
 		op.history = history.New()
 	}
 	op.Posting.Posted, op.Posting.Dropped = v.Metrics().EventPosted, v.Metrics().EventsDropped
-	op.poster = recorder.New(client.Ungated(), op.Posting)
+	// A limit of events per namespace, which a tenant may reach, must not slow down other requests.
+	op.poster = recorder.New(client.Ungated().Reserved(1), op.Posting)
 	op.children = op.newChildren()
 	op.controllers = serving.New(serving.Config{
 		Shared: op.sharedConfig(), Handlers: c.Handlers, Name: c.Name, Standby: c.Election.Enabled, ScanningDisabled: c.ScanningDisabled,
