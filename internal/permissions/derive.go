@@ -207,11 +207,11 @@ func (v *derivation) source(n rbac.Need, by string) Source {
 	return Source{Setting: setting, Without: n.Without}
 }
 
-// onlyFailures reports whether only responses to failures, or fallbacks for older API
-// servers, use the verb.
+// onlyFailures reports whether only responses to failures, large objects, or fallbacks for
+// older API servers use the verb.
 func onlyFailures(n rbac.Need, verb string) bool {
 	switch n.Without {
-	case "objects wait if the response to a write is lost":
+	case "objects wait if they are large, or if the response to a write is lost":
 		return true
 	case "the operator never becomes the leader":
 		return verb == "list" || verb == "watch" // standby replicas wait for the release

@@ -128,6 +128,9 @@ func (p *Processor) readOwner(ctx context.Context, o *owner) *object.Body {
 	for _, c := range o.calls {
 		c.dirty = true // the reason of this turn is lost
 	}
+	if ok, suppressed := p.limiter.Allow("owner"); ok {
+		p.Logger(object.Identity{Kind: p.Resource.Kind, Namespace: namespace, Name: name}.Bare()).Warn("The object could not be read, so its reconcile handlers wait; trying again in 5 seconds.", "error", err, "suppressed", suppressed)
+	}
 	p.Alarm(o.body.Key(), time.Now().Add(ownerPause))
 	return nil
 }

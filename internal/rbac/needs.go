@@ -80,7 +80,7 @@ func Needs(uses []Use, f Framework) []Need {
 		}
 		if u.Info.Can("get") {
 			all.add(Need{Info: u.Info, Verbs: []string{"get"}, By: u.Write,
-				Without: "objects wait if the response to a write is lost"})
+				Without: "objects wait if they are large, or if the response to a write is lost"})
 		}
 	}
 	if f.Definitions {
