@@ -131,12 +131,16 @@ func Decode(text, owner string) (*Inventory, error) {
 	}
 	kinds := strings.Split(parts[2], ",")
 	entries := make([]Entry, 0, strings.Count(parts[3], ",")+1)
+	seen := make(map[Key]bool, cap(entries))
 	for line := range strings.SplitSeq(parts[3], ",") {
 		e, ok := decodeEntry(line, kinds)
 		if !ok {
 			return inventory, ErrInventory
 		}
-		entries = append(entries, e)
+		if !seen[e.Key] { // it may be forged
+			seen[e.Key] = true
+			entries = append(entries, e)
+		}
 	}
 	inventory.Entries = entries
 	return inventory, nil

@@ -38,6 +38,7 @@ import (
 	"gopf.dev/gopf/internal/rbac"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/internal/turnstile"
 	"gopf.dev/gopf/internal/vitals"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
@@ -76,6 +77,7 @@ type Config struct {
 	Away        int                        // limits the objects of a namespace whose handlers run, by resource; 0 means no limit
 	Waiting     *queue.Backlog             // of the queues of all controllers; nil means that only each has limits
 	Heavy       *process.HeavyWrites       // may be nil
+	Reads       *turnstile.Gate            // of objects whose size is not known, by namespace
 	Entrance    *execute.Entrance          // every call of a handler passes it
 	Children    Children                   // the means of reconcile handlers
 	Notices     *process.Notices           // log lines that all controllers share

@@ -61,7 +61,7 @@ func (c *Controller) resolve(ctx context.Context, key string, e entry) (_ entry,
 // retried until ctx is done, which is the only error.
 func (c *Controller) lookUp(ctx context.Context, of object.Identity) (*object.Body, error) {
 	for attempt := 1; ; attempt++ {
-		body, err := c.read(ctx, of, "")
+		body, err := c.readLeft(ctx, of)
 		if err == nil {
 			return body, nil
 		}
@@ -72,6 +72,22 @@ func (c *Controller) lookUp(ctx context.Context, of object.Identity) (*object.Bo
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// maxReads limits the objects of a namespace whose size is not known and that are read at the
+// same time.
+const maxReads = 2
+
+// readLeft is read within the limit of the namespace: the object may have grown since it left
+// the selection.
+func (c *Controller) readLeft(ctx context.Context, of object.Identity) (body *object.Body, err error) {
+	leave := func() {}
+	c.queue.Aside(of.Namespace, func() { leave, err = c.config.Reads.Enter(ctx, of.Namespace, maxReads) })
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return c.read(ctx, of, "")
 }
 
 // part drops the memory of an object that left the selection and is released. Its daemons

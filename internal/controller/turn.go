@@ -144,7 +144,7 @@ func (c *Controller) Hurry() {
 // turn runs a turn of one object, or keeps it for the end of the pause.
 func (c *Controller) turn(ctx context.Context, key string, e entry) {
 	expected := c.cost(key, e)
-	if e.shed > 0 && e.event != nil {
+	if e.shed > 0 && e.event != nil && !e.event.Gone() {
 		e = c.restore(ctx, e)
 	}
 	if e.event != nil {
@@ -156,7 +156,15 @@ func (c *Controller) turn(ctx context.Context, key string, e entry) {
 	}
 	e, now := c.isNow(key, e)
 	if now && e.event != nil && e.event.Gone() && c.mayHaveLeft(key) {
-		e, now = c.resolve(ctx, key, e)
+		before := e
+		if e, now = c.resolve(ctx, key, e); now && e.left {
+			e.event.Body.Measure()
+			if cost := c.costOf(e.event.Body); cost > expected {
+				before.shed = cost // the object is read again when there is memory for it
+				c.queue.Again(key, before)
+				return
+			}
+		}
 	}
 	if now {
 		c.turnNow(ctx, key, e)

@@ -21,6 +21,7 @@ import (
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/serving"
 	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/internal/turnstile"
 	"gopf.dev/gopf/internal/vitals"
 	"gopf.dev/gopf/kind"
 )
@@ -106,7 +107,7 @@ func (op *operator) sharedConfig() controller.Config {
 		ExitTimeout: op.ExitTimeout, Polling: op.Polling, WorkerLimit: op.WorkerLimit, Backlog: op.Backlog,
 		Post: op.poster.Post, PostFrom: op.Posting.Level,
 		Clock: op.clock, DaemonClock: op.daemons, Barrier: op.barrier,
-		Heavy:    &process.HeavyWrites{},
+		Heavy: &process.HeavyWrites{}, Reads: &turnstile.Gate{},
 		Children: controller.Children{Runner: op.children.Runner(), Listed: op.children.Listed, Conditions: op.children.Conditions, References: op.children.References()},
 		Entrance: op.entry, Notices: op.notices, Vitals: op.vitals, History: op.history, Stopping: op.stopping,
 	}

@@ -8,7 +8,6 @@ import (
 
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/handler"
-	"gopf.dev/gopf/internal/kube"
 )
 
 const (
@@ -83,8 +82,13 @@ func (f *Fights) first(k children.Key) bool { return f.told[k] == "" }
 // rival returns a declared field that another client has changed, and the name of that
 // client. Both are empty if they are not known, for example because the child was deleted.
 func (x *run) rival(ctx context.Context, w *handler.Wanted) (field, name string) {
-	body, err := x.Objects.Get(ctx, kube.Target{Info: w.Info, Namespace: w.Namespace, Name: w.Name})
+	leave, err := x.reads.Enter(ctx, x.Owner.Namespace, maxReads)
 	if err != nil {
+		return "", ""
+	}
+	defer leave()
+	body, err := x.get(ctx, w.Info, w.Key)
+	if err != nil || body == nil {
 		return "", ""
 	}
 	entries := managedFields(body)

@@ -71,7 +71,7 @@ func (x *run) plan(ctx context.Context, w *handler.Wanted) (Step, error) {
 	child := x.Store.Find(w.Key)
 	if child == nil {
 		var err error
-		if child, err = x.read(ctx, w.Info, w.Key); err != nil {
+		if child, err = x.read(ctx, x.Owner.Namespace, w.Info, w.Key); err != nil {
 			return Step{}, fmt.Errorf("read %s: %w", w.Key, err)
 		}
 	}

@@ -49,7 +49,8 @@ func (x *run) prune(ctx context.Context, desired []children.Desired) {
 }
 
 // Unlisted returns the known children of an owner that are not in its inventory, for
-// example because another client has removed the inventory.
+// example because another client has removed the inventory. It returns no more of them than an
+// inventory can have.
 //
 // A client can create objects with the marks of children and the field manager of the
 // operator. In the namespace of the owner, it could edit the owner as well. In other
@@ -60,6 +61,9 @@ func (r *Runner) Unlisted(owner Owner, inventory []children.Entry) (found []chil
 		listed[e.Key] = true
 	}
 	for _, c := range r.Store.Of(owner.UID) {
+		if len(inventory)+len(found) >= children.MaxEntries {
+			break
+		}
 		stray := c.Namespace != "" && c.Namespace != owner.Namespace
 		if c.Applied && !c.Orphan && !listed[c.Key] && !(stray && c.Deleting) && c.BelongsTo(owner.UID, owner.Namespace) {
 			found = append(found, children.Entry{Key: c.Key, UID: children.Short(c.UID), Outside: c.Controller == "", Stray: stray})
@@ -203,7 +207,7 @@ func (r *Runner) findOwn(ctx context.Context, kinds *kinds, owner Owner, e child
 		if _, err := (kube.Target{Info: info, Namespace: e.Namespace, Name: e.Name}).Path(); err != nil {
 			return nil, nil //nolint:nilerr // the API server has no object with such a name
 		}
-		child, err = r.read(ctx, info, e.Key)
+		child, err = r.read(ctx, owner.Namespace, info, e.Key)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", e.Key, err)
 		}

@@ -27,6 +27,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/readiness"
 	"gopf.dev/gopf/internal/tracing"
+	"gopf.dev/gopf/internal/turnstile"
 	"gopf.dev/gopf/kind"
 )
 
@@ -38,7 +39,12 @@ type Runner struct {
 	Name    string // of the operator: its field manager, and the value of its label
 
 	blind sync.Map // the kinds without managedFields that were reported
+	reads turnstile.Gate
 }
+
+// maxReads limits the objects that are read for the owners of a namespace at the same time.
+// Their size is not known before, and a tenant can let its owners refer to many large objects.
+const maxReads = 2
 
 // Owner is the object that has the children.
 type Owner struct {
@@ -154,7 +160,7 @@ func (x *run) one(ctx context.Context, w *handler.Wanted) {
 	}
 	child := x.Store.Find(w.Key)
 	if child == nil && (waiting == "" || known != nil) && x.readsFirst(w, known) {
-		found, err := x.read(ctx, w.Info, w.Key)
+		found, err := x.read(ctx, x.Owner.Namespace, w.Info, w.Key)
 		if err != nil {
 			x.fail("ApplyFailed", fmt.Errorf("read %s: %w", w.Key, err))
 			x.keep(known)
@@ -438,8 +444,14 @@ func (x *run) isOfAnother(ctx context.Context, child *childwatch.Child) (bool, e
 	return strings.TrimSuffix(was, child.Owner) != strings.TrimSuffix(now, x.Owner.UID), nil
 }
 
-// read reads a child from the API server. nil means that it does not exist.
-func (r *Runner) read(ctx context.Context, info kind.Info, k children.Key) (*childwatch.Child, error) {
+// read reads a child from the API server, for an owner in the namespace. nil means that it
+// does not exist.
+func (r *Runner) read(ctx context.Context, namespace string, info kind.Info, k children.Key) (*childwatch.Child, error) {
+	leave, err := r.reads.Enter(ctx, namespace, maxReads)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	body, err := r.get(ctx, info, k)
 	if err != nil || body == nil {
 		return nil, err
@@ -456,6 +468,16 @@ func (r *Runner) get(ctx context.Context, info kind.Info, k children.Key) (*obje
 	return body, err
 }
 
+// getOne is get within the limit of reads of the namespace.
+func (r *Runner) getOne(ctx context.Context, info kind.Info, k children.Key) (*object.Body, error) {
+	leave, err := r.reads.Enter(ctx, k.Namespace, maxReads)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return r.get(ctx, info, k)
+}
+
 // Content returns a function that returns the content of a child. It reads the child from
 // the API server if the store has not kept the content.
 func (r *Runner) Content(ctx context.Context, c *childwatch.Child) handler.Content {
@@ -466,7 +488,7 @@ func (r *Runner) Content(ctx context.Context, c *childwatch.Child) handler.Conte
 		info, err := r.info(ctx, c.Key)
 		var now *object.Body
 		if err == nil {
-			now, err = r.get(ctx, info, c.Key)
+			now, err = r.getOne(ctx, info, c.Key)
 		}
 		if err == nil && (now == nil || now.UID != c.UID) {
 			err = errors.New("it was deleted, or is another object now") // its events follow
@@ -484,7 +506,7 @@ func (r *Runner) Live(ctx context.Context, k children.Key) (*childwatch.Child, e
 	if err != nil {
 		return nil, err
 	}
-	return r.read(ctx, info, k)
+	return r.read(ctx, k.Namespace, info, k)
 }
 
 // info returns the resource of a child.

@@ -1,0 +1,60 @@
+// Package turnstile limits the calls of a group that run at the same time.
+package turnstile
+
+import (
+	"context"
+	"sync"
+)
+
+// Gate limits the calls of each group. Groups without calls need no memory. A nil gate limits
+// nothing.
+type Gate struct {
+	mu     sync.Mutex
+	groups map[string]*group
+}
+
+// group has the calls of a group that run or wait.
+type group struct {
+	slots chan struct{}
+	calls int
+}
+
+// Enter waits until a call of the group may run: fewer than limit of them run now. The limit
+// must be the same for all calls of a group. The caller must call leave after its call. The
+// only error is the cause of the end of ctx.
+func (g *Gate) Enter(ctx context.Context, name string, limit int) (leave func(), err error) {
+	if g == nil {
+		return func() {}, nil
+	}
+	own := g.join(name, limit)
+	select {
+	case own.slots <- struct{}{}:
+		return func() { <-own.slots; g.part(name, own) }, nil
+	case <-ctx.Done():
+		g.part(name, own)
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (g *Gate) join(name string, limit int) *group {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.groups == nil {
+		g.groups = map[string]*group{}
+	}
+	own := g.groups[name]
+	if own == nil {
+		own = &group{slots: make(chan struct{}, limit)}
+		g.groups[name] = own
+	}
+	own.calls++
+	return own
+}
+
+func (g *Gate) part(name string, own *group) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if own.calls--; own.calls == 0 {
+		delete(g.groups, name)
+	}
+}
