@@ -146,6 +146,18 @@ func TestInventoriesAreSmallAndBounded(t *testing.T) {
 	}
 }
 
+func TestAnInventoryNamesEachChildOnce(t *testing.T) {
+	forged := &children.Inventory{Owner: owner, Entries: []children.Entry{{Key: key("a"), UID: "abcdef01"}, {Key: key("b")}, {Key: key("a"), UID: "abcdef02"}}}
+	text, err := forged.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := children.Decode(text, owner)
+	if err != nil || len(got.Entries) != 2 || got.Entries[0].UID != "abcdef01" {
+		t.Errorf("got %v, %v", got.Entries, err)
+	}
+}
+
 func TestUnreadableInventoriesCountAsEmpty(t *testing.T) {
 	good, err := (&children.Inventory{Owner: owner, Entries: []children.Entry{{Key: key("a"), UID: "abcdef01"}}}).Encode()
 	if err != nil {

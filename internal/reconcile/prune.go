@@ -60,16 +60,21 @@ func (r *Runner) Unlisted(owner Owner, inventory []children.Entry) (found []chil
 	for _, e := range inventory {
 		listed[e.Key] = true
 	}
+	var strays []children.Entry
 	for _, c := range r.Store.Of(owner.UID) {
-		if len(inventory)+len(found) >= children.MaxEntries {
-			break
-		}
 		stray := c.Namespace != "" && c.Namespace != owner.Namespace
-		if c.Applied && !c.Orphan && !listed[c.Key] && !(stray && c.Deleting) && c.BelongsTo(owner.UID, owner.Namespace) {
-			found = append(found, children.Entry{Key: c.Key, UID: children.Short(c.UID), Outside: c.Controller == "", Stray: stray})
+		if !c.Applied || c.Orphan || listed[c.Key] || stray && c.Deleting || !c.BelongsTo(owner.UID, owner.Namespace) {
+			continue
+		}
+		e := children.Entry{Key: c.Key, UID: children.Short(c.UID), Outside: c.Controller == "", Stray: stray}
+		if stray {
+			strays = append(strays, e)
+		} else {
+			found = append(found, e)
 		}
 	}
-	return found
+	found = append(found, strays...)
+	return found[:min(len(found), max(0, children.MaxEntries-len(inventory)))]
 }
 
 // Teardown deletes the children of an owner that is being deleted, in waves. done means
