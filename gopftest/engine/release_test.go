@@ -78,7 +78,7 @@ func TestADeletionHandlerIsNotRepeatedWhileADaemonStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var diary calls
-				make := func() *gopf.Operator {
+				build := func() *gopf.Operator {
 					op := gopf.New()
 					persistence(op)
 					things := gopf.For[*Example](op, resource)
@@ -90,12 +90,12 @@ func TestADeletionHandlerIsNotRepeatedWhileADaemonStops(t *testing.T) {
 					}, gopf.StopTimeout(time.Hour))
 					return op
 				}
-				runs(t, c, make(), func() {
+				runs(t, c, build(), func() {
 					c.Create(t, example("x", "a"))
 					time.Sleep(time.Minute)
 					c.Delete(t, resource, "default", "x")
 				})
-				runs(t, c, make(), func() { time.Sleep(20 * time.Minute) })
+				runs(t, c, build(), func() { time.Sleep(20 * time.Minute) })
 				if want := []string{"delete delete a #0"}; !slices.Equal(diary.all(), want) {
 					t.Errorf("got %q, want %q", diary.all(), want)
 				}

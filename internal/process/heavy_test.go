@@ -91,7 +91,7 @@ func TestWritesToLargeObjectsOfANamespaceAreSentOneByOne(t *testing.T) {
 		if _, large := aside.Load("large"); !large {
 			t.Error("a large object waits in an active slot")
 		}
-		if n := len(p.Heavy.lines); n > 0 {
+		if n := p.Heavy.gate.Groups(); n > 0 {
 			t.Errorf("%d namespaces are still known", n)
 		}
 	})
@@ -111,7 +111,7 @@ func TestAWriteThatWaitsForOthersEndsWithItsContext(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 		leave()
-		if n := len(h.lines); n > 0 {
+		if n := h.gate.Groups(); n > 0 {
 			t.Errorf("%d namespaces are still known", n)
 		}
 	})

@@ -58,3 +58,10 @@ func (g *Gate) part(name string, own *group) {
 		delete(g.groups, name)
 	}
 }
+
+// Groups returns the number of groups with calls that run or wait.
+func (g *Gate) Groups() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.groups)
+}

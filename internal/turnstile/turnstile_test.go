@@ -39,8 +39,8 @@ func TestEachGroupHasUpToLimitCalls(t *testing.T) {
 		if most["a"] != 2 || most["b"] != 2 || time.Since(began) != 5*time.Second {
 			t.Errorf("at a time: %v; in all %v", most, time.Since(began))
 		}
-		if len(g.groups) != 0 {
-			t.Errorf("%d groups remain", len(g.groups))
+		if g.Groups() != 0 {
+			t.Errorf("%d groups remain", g.Groups())
 		}
 	})
 }
@@ -63,8 +63,8 @@ func TestAWaitEndsWithTheContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	leave()
-	if len(g.groups) != 0 {
-		t.Errorf("%d groups remain", len(g.groups))
+	if g.Groups() != 0 {
+		t.Errorf("%d groups remain", g.Groups())
 	}
 }
 
