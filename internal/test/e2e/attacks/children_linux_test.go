@@ -16,9 +16,9 @@ import (
 // with owners of too many and of large children, and with children that change all the time.
 // Meanwhile, a deleted child of another tenant must be created again in time.
 func (s *scene) children() []string {
-	s.bystander.Create(owners, "calm", fields{"spec": fields{"value": "x"}})
+	s.bystander.Create(owners, "calm", fields{"spec": fields{"value": "x", "count": calmPieces}})
 	defer s.bystander.Remove(owners, "calm")
-	s.bystander.await("a piece of the owner", pieces, "calm-0", exists)
+	s.bystander.await("a piece of the owner", pieces, fmt.Sprintf("calm-%d", calmPieces-1), exists)
 	label := s.bystander.Get(pieces, "calm-0").GetLabels()["gopf.dev/children"]
 	if label == "" {
 		s.Error("a child has no label")
@@ -37,9 +37,9 @@ func (s *scene) children() []string {
 // referrers attacks with one object that many owners refer to. Each of its changes calls all
 // of their handlers, which write children, whose reviews by the operator itself send requests.
 func (s *scene) referrers() []string {
-	s.bystander.Create(owners, "calm", fields{"spec": fields{"value": "x"}})
+	s.bystander.Create(owners, "calm", fields{"spec": fields{"value": "x", "count": calmPieces}})
 	defer s.bystander.Remove(owners, "calm")
-	s.bystander.await("a piece of the owner", pieces, "calm-0", exists)
+	s.bystander.await("a piece of the owner", pieces, fmt.Sprintf("calm-%d", calmPieces-1), exists)
 	s.attacker.Create(targets, "hot", fields{"spec": fields{"value": "x"}})
 	all(size(100, 800), func(i int) {
 		if err := s.attacker.sendRaw(context.Background(), owners, fmt.Sprintf("referrer-%d", i), `{"source":"hot"}`); err != nil {
@@ -53,13 +53,17 @@ func (s *scene) referrers() []string {
 	return nil
 }
 
-// repairedUntil makes an attack that ends at the given time. Meanwhile, it deletes a child of
-// the bystander again and again, which must be created again in time.
+// calmPieces is the number of the bystander's children. An owner whose child is deleted again
+// and again is paused, so each is deleted only a few times.
+const calmPieces = 30
+
+// repairedUntil makes an attack that ends at the given time. Meanwhile, it deletes children of
+// the bystander one after another, which must be created again in time.
 func (s *scene) repairedUntil(end time.Time, attack func(end time.Time)) {
 	var running sync.WaitGroup
 	running.Go(func() { attack(end) })
-	for time.Now().Before(end) {
-		if err := s.repaired(); err != nil {
+	for i := 0; time.Now().Before(end); i++ {
+		if err := s.repaired(fmt.Sprintf("calm-%d", i%calmPieces)); err != nil {
 			s.Error(err)
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -110,20 +114,20 @@ func (s *scene) restlessChildren(end time.Time) {
 	running.Wait()
 }
 
-// repaired checks that a deleted child of the bystander is created again in time.
-func (s *scene) repaired() error {
+// repaired checks that a child of the bystander is created again in time after it was deleted.
+func (s *scene) repaired(name string) error {
 	limit, watch := inTime+s.slowness(), s.watch()
 	ctx, cancel := context.WithTimeout(context.Background(), maxTime)
 	defer cancel()
-	before, err := s.bystander.Of(pieces).Get(ctx, "calm-0", metav1.GetOptions{})
+	before, err := s.bystander.Of(pieces).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read a child of another tenant: %w", err)
 	}
-	if err := s.bystander.Of(pieces).Delete(ctx, "calm-0", metav1.DeleteOptions{}); err != nil {
+	if err := s.bystander.Of(pieces).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete a child of another tenant: %w", err)
 	}
 	for ctx.Err() == nil && !watch.late(limit) {
-		if now, err := s.bystander.Of(pieces).Get(ctx, "calm-0", metav1.GetOptions{}); err == nil && now.GetUID() != before.GetUID() {
+		if now, err := s.bystander.Of(pieces).Get(ctx, name, metav1.GetOptions{}); err == nil && now.GetUID() != before.GetUID() {
 			s.Logf("a child of another tenant was repaired within %v", time.Since(watch.began).Round(time.Millisecond))
 			return nil
 		}
