@@ -74,6 +74,21 @@ func (e *empty) Delete(context.Context, kube.Target, kube.DeleteOptions) error {
 	return nil
 }
 
+// addChild adds an object to the store that looks like a child of default/o.
+func addChild(t *testing.T, store *childwatch.Store, namespace string, i int) {
+	t.Helper()
+	body, err := object.ParseWhole(fmt.Appendf(nil, `{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"namespace": %q, "name": "w%d", "uid": "%08d", "resourceVersion": "1",
+		"labels": {"gopf.dev/children": "me"}, "annotations": {"gopf.dev/owner": "v1|Owner|default|o|o-uid"}, "managedFields": [{"manager": "me", "operation": "Apply"}]}}`, namespace, i, i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := store.Read(widgets, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.Add(child)
+}
+
 // A client that knows the uid of an object in another namespace can create any number of
 // objects that look like its children.
 func TestAFloodOfStraysDelaysTheOwnerLittle(t *testing.T) {
@@ -82,16 +97,7 @@ func TestAFloodOfStraysDelaysTheOwnerLittle(t *testing.T) {
 	owner := reconcile.Owner{Identity: object.Identity{Namespace: "default", Name: "o", UID: "o-uid"}}
 	const flood = 100
 	for i := range flood {
-		body, err := object.ParseWhole(fmt.Appendf(nil, `{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"namespace": "hostile", "name": "w%d", "uid": "%08d", "resourceVersion": "1",
-			"labels": {"gopf.dev/children": "me"}, "annotations": {"gopf.dev/owner": "v1|Owner|default|o|o-uid"}, "managedFields": [{"manager": "me", "operation": "Apply"}]}}`, i, i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		child, err := store.Read(widgets, body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		store.Add(child)
+		addChild(t, store, "hostile", i)
 	}
 	result, err := runner.Run(t.Context(), reconcile.Task{Owner: owner, Inventory: &children.Inventory{}, Alone: true, Prune: true, Fights: &reconcile.Fights{}})
 	if err != nil || len(result.Problems) > 0 {

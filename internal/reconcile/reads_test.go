@@ -70,16 +70,7 @@ func TestUnlistedChildrenFitAnInventory(t *testing.T) {
 		if i%100 == 0 {
 			namespace = "default"
 		}
-		body, err := object.ParseWhole(fmt.Appendf(nil, `{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"namespace": %q, "name": "w%d", "uid": "%08d", "resourceVersion": "1",
-			"labels": {"gopf.dev/children": "me"}, "annotations": {"gopf.dev/owner": "v1|Owner|default|o|o-uid"}, "managedFields": [{"manager": "me", "operation": "Apply"}]}}`, namespace, i, i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		child, err := store.Read(widgets, body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		store.Add(child)
+		addChild(t, store, namespace, i)
 	}
 	own := 0
 	found := runner.Unlisted(owner, make([]children.Entry, 1900))
