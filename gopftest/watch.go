@@ -138,11 +138,12 @@ func (st *stream) advance(ctx context.Context) error {
 	st.store().mu.Lock()
 	t := st.table()
 	events, dropped, changed, current := t.since(st.position), t.dropped, t.changed, st.store().version
+	// Under the same lock as the events: a definition goes after its last object.
+	res, served := st.cluster.kinds.byName(st.resource.groupResource())
 	st.store().mu.Unlock()
 	if st.position < dropped {
 		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", st.position, dropped))
 	}
-	res, served := st.cluster.kinds.byName(st.resource.groupResource())
 	if served {
 		if _, ok := res.version(st.version.name); !ok {
 			return errStreamEnds // the definition no longer has this version
