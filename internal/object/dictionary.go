@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -28,6 +29,11 @@ const (
 	// number of dictionaries that a hostile tenant can cause, all of which packed bodies may
 	// retain, is logarithmic.
 	moreMisses = 4
+	// keen is the number of objects that are compared with candidates, if none resembles one.
+	// After them, only a random one of rarely objects is compared: a comparison takes as long
+	// as packing the object, and there are resources whose objects never resemble each other.
+	keen   = 64
+	rarely = 8
 )
 
 // dictionaries are the dictionaries of one resource.
@@ -43,6 +49,7 @@ type dictionaries struct {
 	nominated int           // candidates since the last dictionary
 	until     int           // the misses before the next candidate
 	misses    int           // since the last dictionary
+	unlike    int           // comparisons with candidates since the last dictionary
 	limit     int           // the misses before the next dictionary
 }
 
@@ -75,21 +82,25 @@ func (k *dictionaries) compress(uid string, raw []byte) (best *dictionary, data 
 			return best, data
 		}
 	}
-	if candidate != nil && candidate.uid != uid { // an object resembles itself
+	if candidate != nil {
 		if shorter := candidate.compress(raw); len(shorter) <= near && k.elect(candidate) {
 			return candidate, shorter
 		}
 	}
-	k.miss(uid, raw)
+	k.miss(uid, raw, candidate != nil)
 	return best, data
 }
 
-// list returns the dictionaries and the candidate. There is at least one dictionary.
+// list returns the dictionaries, of which there is at least one, and the candidate, if the
+// object must be compared with it; nil means no comparison.
 func (k *dictionaries) list(uid string, raw []byte) ([]*dictionary, *dictionary) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.all) == 0 {
 		k.all, k.limit, k.until = []*dictionary{newDictionary(uid, raw)}, patience, patience
+	}
+	if k.candidate == nil || k.candidate.uid == uid || k.unlike >= keen && rand.IntN(rarely) > 0 { // an object resembles itself
+		return k.all, nil
 	}
 	return k.all, k.candidate
 }
@@ -105,10 +116,14 @@ func (k *dictionaries) hit(d *dictionary) {
 	}
 }
 
-// miss counts an object that resembles no dictionary. It may become the candidate.
-func (k *dictionaries) miss(uid string, raw []byte) {
+// miss counts an object that resembles no dictionary. It may become the candidate. compared
+// reports whether it was compared with the former one.
+func (k *dictionaries) miss(uid string, raw []byte, compared bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if compared {
+		k.unlike++
+	}
 	if k.misses++; k.misses >= k.until {
 		k.candidate = newDictionary(uid, raw)
 		k.nominated++
@@ -127,7 +142,7 @@ func (k *dictionaries) elect(candidate *dictionary) bool {
 	for _, d := range k.all {
 		d.helped /= 2
 	}
-	k.candidate, k.nominated, k.until, k.misses = nil, 0, patience, 0
+	k.candidate, k.nominated, k.until, k.misses, k.unlike = nil, 0, patience, 0, 0
 	k.limit = min(k.limit*moreMisses, math.MaxInt/moreMisses)
 	return true
 }

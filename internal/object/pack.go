@@ -3,6 +3,7 @@ package object
 import (
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -14,6 +15,7 @@ import (
 type Packer struct {
 	known  dictionaries
 	shapes atomic.Pointer[[]*shape] // of the last bodies
+	spares sync.Pool                // of *[]byte, each for a JSON with gaps
 }
 
 // form is the form of packed data.
@@ -66,7 +68,9 @@ func (p *Packer) Identify(b *Body) *Packed {
 func (p *Packer) PackSimilar(b *Body) *Packed {
 	h := headOf(b.Identity)
 	h.memory, h.stale, h.parts = uint64(b.Memory()), b.stale, b.parts
-	raw := h.gaps.open(b.raw, b.UID)
+	spare := p.spare()
+	defer p.spares.Put(spare)
+	raw := h.gaps.open(spare, b.raw, b.UID)
 	d, data := p.known.compress(b.UID, raw)
 	if float64(len(data)) > enoughQuickly*float64(len(raw)) {
 		return nil
@@ -82,7 +86,9 @@ func (p *Packer) pack(b *Body, kept string, limit float64) *Packed {
 	if len(b.raw) < smallestPacked {
 		return &Packed{p.shape(b.Identity, nil), h.encode(b.raw)}
 	}
-	raw := h.gaps.open(b.raw, b.UID, kept)
+	spare := p.spare()
+	defer p.spares.Put(spare)
+	raw := h.gaps.open(spare, b.raw, b.UID, kept)
 	h.size = uint64(len(raw))
 	d, data := p.known.compress(b.UID, raw)
 	h.form = similar
@@ -93,6 +99,13 @@ func (p *Packer) pack(b *Body, kept string, limit float64) *Packed {
 		}
 	}
 	return &Packed{p.shape(b.Identity, d), h.encode(data)}
+}
+
+func (p *Packer) spare() *[]byte {
+	if spare, _ := p.spares.Get().(*[]byte); spare != nil {
+		return spare
+	}
+	return new([]byte)
 }
 
 // shape returns the shape of packed bodies with the type of the identity and the dictionary.

@@ -201,3 +201,24 @@ func TestOddObjectsDoNotTakeTheDictionaryFromOthers(t *testing.T) {
 		t.Errorf("%d dictionaries are kept, and %d are tried", len(kept), len(p.known.all))
 	}
 }
+
+// Objects of some resources never resemble each other. Most of them are not compared with a
+// candidate. Others that do resemble each other still get a dictionary.
+func TestUnlikeObjectsAreRarelyCompared(t *testing.T) {
+	var p Packer
+	source := rand.New(rand.NewPCG(1, 2))
+	const n = 2000
+	for range n {
+		p.Pack(mustParse(t, random(t, source, 400)))
+	}
+	if most := keen + 2*n/rarely; p.known.unlike > most {
+		t.Errorf("%d of %d objects were compared with a candidate; want at most %d", p.known.unlike, n, most)
+	}
+	for i := range n {
+		p.Pack(mustParse(t, set(fmt.Sprint("early-", i), "")))
+	}
+	late := mustParse(t, set("late", ""))
+	if size := p.Pack(late).Size(); size > late.Size()/12 {
+		t.Errorf("%d of %d bytes are kept", size, late.Size())
+	}
+}

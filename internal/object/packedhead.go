@@ -167,8 +167,9 @@ type gaps [2]uint64
 // are not worth a copy.
 const mostGaps = 8 << 10
 
-// open returns the JSON without the first occurrence of each text.
-func (g *gaps) open(raw []byte, texts ...string) []byte {
+// open returns the JSON without the first occurrence of each text. If there is one, the
+// result is in the spare slice.
+func (g *gaps) open(spare *[]byte, raw []byte, texts ...string) []byte {
 	if len(raw) > mostGaps {
 		return raw
 	}
@@ -179,7 +180,8 @@ func (g *gaps) open(raw []byte, texts ...string) []byte {
 			continue
 		}
 		if !copied {
-			raw, copied = bytes.Clone(raw), true
+			*spare = append((*spare)[:0], raw...)
+			raw, copied = *spare, true
 		}
 		g[i] = uint64(at) + 1
 		raw = slices.Delete(raw, at, at+len(text))

@@ -44,7 +44,7 @@ func TestGapsAreFilledAgain(t *testing.T) {
 		raw, uid, kept := []byte(text(30)), text(6), text(6)
 		before := string(raw)
 		var g gaps
-		without := g.open(raw, uid, kept)
+		without := g.open(new([]byte), raw, uid, kept)
 		if string(raw) != before {
 			t.Fatalf("%q was changed to %q", before, raw)
 		}
