@@ -69,6 +69,10 @@ func (c *Child) HasContent() bool { return !c.hollow }
 // Size returns the size of the JSON without managedFields, in bytes.
 func (c *Child) Size() int { return c.packed.JSONSize() }
 
+// WriteSize returns the size of the child for the API server that processes a write to it:
+// see [object.Body.WriteSize].
+func (c *Child) WriteSize() int { return c.packed.WriteSize() }
+
 // Same reports whether both are the same version of a child in the store. It may be false for
 // one that was read outside of it.
 func (c *Child) Same(as *Child) bool { return c.packed == as.packed }

@@ -26,6 +26,7 @@ type Body struct {
 	typed    atomic.Pointer[typed] // the estimates so far; see [Body.MemoryAs]
 	parts    parts
 	managed  span // the managedFields with their name and a comma; see [Body.WithoutManagedFields]
+	lacking  int  // the size of the managedFields that raw does not have, in bytes
 	stale    bool
 
 	mu      sync.Mutex
@@ -116,7 +117,7 @@ func parse(json []byte, whole bool) (*Body, error) {
 func cut(b *Body) *Body {
 	kept := parts{b.parts.metadata.after(b.managed), b.parts.status.after(b.managed)}
 	raw := b.managed.without(b.raw)
-	return (&Body{Identity: b.Identity, raw: raw, parts: kept, stale: b.stale}).taking(estimate(raw))
+	return (&Body{Identity: b.Identity, raw: raw, parts: kept, lacking: b.ManagedSize(), stale: b.stale}).taking(estimate(raw))
 }
 
 // WithoutManagedFields returns the body without its managedFields. It does not scan the JSON
@@ -175,7 +176,7 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 	typed := append(head, rest...)
 	added := len(typed) - len(b.raw)
 	moved := parts{b.parts.metadata.shifted(added), b.parts.status.shifted(added)}
-	return (&Body{Identity: id, raw: typed, parts: moved, managed: b.managed.shifted(added)}).weighing(b)
+	return (&Body{Identity: id, raw: typed, parts: moved, managed: b.managed.shifted(added), lacking: b.lacking}).weighing(b)
 }
 
 // At returns the body with the resource version of a later version whose content is
@@ -183,7 +184,7 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 func (b *Body) At(resourceVersion string) *Body {
 	id := b.Identity
 	id.ResourceVersion = resourceVersion
-	return (&Body{Identity: id, raw: b.raw, parts: b.parts, managed: b.managed, stale: b.stale || resourceVersion != b.ResourceVersion}).weighing(b)
+	return (&Body{Identity: id, raw: b.raw, parts: b.parts, managed: b.managed, lacking: b.lacking, stale: b.stale || resourceVersion != b.ResourceVersion}).weighing(b)
 }
 
 // Stale reports whether the body is older than its resource version: see [Body.At].
@@ -191,7 +192,7 @@ func (b *Body) Stale() bool { return b.stale }
 
 // Undecoded returns the same body without decoded values, for keeping it in memory.
 func (b *Body) Undecoded() *Body {
-	return (&Body{Identity: b.Identity, raw: b.raw, parts: b.parts, managed: b.managed, stale: b.stale}).weighing(b)
+	return (&Body{Identity: b.Identity, raw: b.raw, parts: b.parts, managed: b.managed, lacking: b.lacking, stale: b.stale}).weighing(b)
 }
 
 // Raw returns the JSON of the object. Callers must not change it.
@@ -199,6 +200,22 @@ func (b *Body) Raw() []byte { return b.raw }
 
 // Size returns the bytes that the body keeps in memory before it is decoded.
 func (b *Body) Size() int { return len(b.raw) }
+
+// ManagedSize returns the size of the JSON of the managedFields, in bytes. Bodies without
+// them have it as well, if they were read with them.
+func (b *Body) ManagedSize() int { return b.lacking + b.managed.to - b.managed.from }
+
+// WriteSize returns the size of the object for the API server that processes a write to it.
+// Clients can make the managedFields large while the rest is tiny.
+func (b *Body) WriteSize() int {
+	return writeSize(len(b.raw)-(b.managed.to-b.managed.from), b.ManagedSize())
+}
+
+// managedTimes is about the time that an API server needs for a byte of managedFields, in
+// times of that for another byte: it decodes and merges each of them as a set of fields.
+const managedTimes = 4
+
+func writeSize(content, managed int) int { return content + managedTimes*managed }
 
 // Memory estimates the number of bytes that the object takes when it is decoded once, or
 // that its compressed texts take if that is more and they are measured. It is 0 for small

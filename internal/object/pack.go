@@ -59,7 +59,7 @@ func (p *Packer) PackQuickly(b *Body) *Packed { return p.pack(b, "", enoughQuick
 // Identify returns a packed body that has only the identity. Its content must not be used.
 func (p *Packer) Identify(b *Body) *Packed {
 	h := headOf(b.Identity)
-	h.stale, h.size = b.stale, uint64(len(b.raw))
+	h.stale, h.size, h.managed = b.stale, uint64(len(b.raw)), uint64(b.lacking)
 	return &Packed{p.shape(b.Identity, nil), h.encode(nil)}
 }
 
@@ -67,7 +67,7 @@ func (p *Packer) Identify(b *Body) *Packed {
 // that the body would become less than a third shorter.
 func (p *Packer) PackSimilar(b *Body) *Packed {
 	h := headOf(b.Identity)
-	h.memory, h.stale, h.parts = uint64(b.Memory()), b.stale, b.parts
+	h.memory, h.managed, h.stale, h.parts = uint64(b.Memory()), uint64(b.lacking), b.stale, b.parts
 	spare := p.spare()
 	defer p.spares.Put(spare)
 	raw := h.gaps.open(spare, b.raw, b.UID)
@@ -82,7 +82,7 @@ func (p *Packer) PackSimilar(b *Body) *Packed {
 // pack compresses a body. limit is the part of its size that is good enough for S2.
 func (p *Packer) pack(b *Body, kept string, limit float64) *Packed {
 	h := headOf(b.Identity)
-	h.memory, h.stale, h.parts = uint64(b.Memory()), b.stale, b.parts
+	h.memory, h.managed, h.stale, h.parts = uint64(b.Memory()), uint64(b.lacking), b.stale, b.parts
 	if len(b.raw) < smallestPacked {
 		return &Packed{p.shape(b.Identity, nil), h.encode(b.raw)}
 	}

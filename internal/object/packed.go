@@ -22,7 +22,7 @@ func (k *Packed) Body() *Body { return k.BodyWith("") }
 func (k *Packed) BodyWith(kept string) *Body {
 	h := k.head()
 	id := k.identity(&h)
-	b := (&Body{Identity: id, parts: h.parts, stale: h.stale}).taking(int(h.memory))
+	b := (&Body{Identity: id, parts: h.parts, lacking: int(h.managed), stale: h.stale}).taking(int(h.memory))
 	spare := len(id.UID) + len(kept) // for the gaps
 	switch data := []byte(h.data); h.form {
 	case similar:
@@ -154,6 +154,12 @@ func (k *Packed) Hollow() *Packed {
 func (k *Packed) JSONSize() int {
 	h := k.head()
 	return max(int(h.size), len(h.data))
+}
+
+// WriteSize is [Body.WriteSize], even of a hollow body.
+func (k *Packed) WriteSize() int {
+	h := k.head()
+	return writeSize(k.JSONSize(), int(h.managed))
 }
 
 // Size returns the bytes that the packed JSON takes.

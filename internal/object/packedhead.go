@@ -16,6 +16,7 @@ type head struct {
 	number          uint64 // the resource version; 0 means that it is not a decimal number
 	size            uint64 // of the JSON without the gaps
 	memory          uint64
+	managed         uint64 // the size of the managedFields, which the JSON does not have
 	parts           parts
 	gaps            gaps
 	form            form
@@ -55,12 +56,12 @@ func (h *head) encode(data []byte) string {
 		flags |= shortFlag
 		uid = string(h.uid.short[:])
 	}
-	var buffer [1 + 13*binary.MaxVarintLen64]byte
+	var buffer [1 + 14*binary.MaxVarintLen64]byte
 	prefix := append(buffer[:0], flags)
 	for _, n := range [...]uint64{
 		uint64(len(h.namespace)), uint64(len(h.name)), uint64(len(uid)), uint64(len(h.version)), h.number, h.size, h.memory,
 		uint64(h.parts.metadata.from), uint64(h.parts.metadata.to), uint64(h.parts.status.from), uint64(h.parts.status.to),
-		h.gaps[0], h.gaps[1],
+		h.gaps[0], h.gaps[1], h.managed,
 	} {
 		prefix = binary.AppendUvarint(prefix, n)
 	}
@@ -77,14 +78,14 @@ func (h *head) encode(data []byte) string {
 func (k *Packed) head() (h head) {
 	flags := k.text[0]
 	h.form, h.stale, h.deleting = form(flags&formMask), flags&staleFlag != 0, flags&deletingFlag != 0
-	var n [13]uint64
+	var n [14]uint64
 	rest := k.text[1:]
 	for i := range n {
 		n[i], rest = uvarint(rest)
 	}
 	h.number, h.size, h.memory = n[4], n[5], n[6]
 	h.parts = parts{span{int(n[7]), int(n[8])}, span{int(n[9]), int(n[10])}}
-	h.gaps = gaps{n[11], n[12]}
+	h.gaps, h.managed = gaps{n[11], n[12]}, n[13]
 	h.namespace, rest = rest[:n[0]], rest[n[0]:]
 	h.name, rest = rest[:n[1]], rest[n[1]:]
 	if flags&shortFlag != 0 {

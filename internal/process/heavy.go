@@ -8,7 +8,7 @@ import (
 	"gopf.dev/gopf/internal/turnstile"
 )
 
-// heavyObject is the size of an object, in bytes, from which writes to it are heavy. The API
+// heavyObject is the [object.Body.WriteSize] from which writes to an object are heavy. The API
 // server processes such a write for up to a second, and the events of other objects of the
 // kind wait for it in its watch cache.
 const heavyObject = 256 << 10
@@ -33,4 +33,6 @@ func (h *HeavyWrites) enter(ctx context.Context, namespace string) (leave func()
 }
 
 // limits reports whether a write to the object can wait for others.
-func (h *HeavyWrites) limits(body *object.Body) bool { return h != nil && body.Size() >= heavyObject }
+func (h *HeavyWrites) limits(body *object.Body) bool {
+	return h != nil && body.WriteSize() >= heavyObject
+}

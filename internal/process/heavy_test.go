@@ -116,3 +116,16 @@ func TestAWriteThatWaitsForOthersEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// Clients can make the managedFields of a tiny object large, which the operator does not keep.
+func TestWritesToObjectsWithLargeManagedFieldsAreHeavy(t *testing.T) {
+	for size, want := range map[int]bool{1000: false, heavyObject / 2: true} {
+		body, err := object.Parse(fmt.Appendf(nil, `{"metadata":{"name":"a","managedFields":[{"manager":%q}]}}`, strings.Repeat("m", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (&HeavyWrites{}).limits(body); got != want {
+			t.Errorf("managedFields of %d bytes: got %t", size, got)
+		}
+	}
+}

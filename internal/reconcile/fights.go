@@ -91,7 +91,7 @@ func (x *run) rival(ctx context.Context, w *handler.Wanted) (field, name string)
 	if err != nil || body == nil {
 		return "", ""
 	}
-	entries := managedFields(body)
+	entries, _ := managedFields(body)
 	ours := map[string]any{}
 	for _, e := range entries {
 		if e["manager"] == x.Name && e["operation"] == "Apply" && e["subresource"] == nil {

@@ -231,7 +231,7 @@ func (x *run) turn(ctx context.Context, w *handler.Wanted, child *childwatch.Chi
 	}
 	size := jsonvalue.Weight(w.Fields) / decodedTimes
 	if child != nil {
-		size = max(size, child.Size())
+		size = max(size, child.WriteSize())
 	}
 	return x.Turn(ctx, w.Namespace, size)
 }
