@@ -14,7 +14,11 @@ import (
 // The objects of two tenants declare a child of the same name in a third namespace. The first
 // one keeps it.
 func TestAChildInAnotherNamespaceIsNotTakenFromItsOwner(t *testing.T) {
-	for name, opts := range map[string][]gopf.WantOption{"without adoption": nil, "with adoption": {gopf.AdoptExisting()}} {
+	for name, opts := range map[string][]gopf.WantOption{
+		"without adoption":                   nil,
+		"with adoption":                      {gopf.AdoptExisting()},
+		"with adoption, outliving its owner": {gopf.AdoptExisting(), gopf.Orphan()},
+	} {
 		owners(t, func(t *testing.T, c *gopftest.Cluster) {
 			for _, n := range []string{"victim", "attacker", "shared"} {
 				c.CreateNamespace(t, n)
@@ -52,8 +56,16 @@ func TestAChildInAnotherNamespaceIsNotTakenFromItsOwner(t *testing.T) {
 			check("after the deletion of the other object")
 			c.Delete(t, resource, "victim", "o")
 			time.Sleep(time.Hour)
-			if _, ok := c.Lookup(t, configMaps, "shared", "one"); ok {
-				t.Errorf("%s: the child outlives its owner", name)
+			if len(opts) < 2 {
+				if _, ok := c.Lookup(t, configMaps, "shared", "one"); ok {
+					t.Errorf("%s: the child outlives its owner", name)
+				}
+				return
+			}
+			check("after the deletion of its owner")
+			create("attacker")
+			if now := c.Get(t, configMaps, "shared", "one"); now.Object["data"].(map[string]any)["key"] != "attacker" {
+				t.Errorf("%s: another object has not adopted the child of a deleted one: %v", name, now)
 			}
 		})
 	}

@@ -91,12 +91,19 @@ func OwnerText(info kind.Info, of object.Identity, orphan bool) string {
 }
 
 func ownerUID(text string) (uid string, orphan bool) {
+	_, uid, orphan = ParseOwner(text)
+	return uid, orphan
+}
+
+// ParseOwner returns what [OwnerText] was called with. An empty uid means that the text is
+// malformed.
+func ParseOwner(text string) (owner children.Key, uid string, orphan bool) {
 	text, orphan = strings.CutSuffix(text, "|orphan")
 	parts := strings.Split(text, "|")
 	if len(parts) != 5 {
-		return "", false
+		return children.Key{}, "", false
 	}
-	return parts[4], orphan
+	return children.Key{APIVersion: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}, parts[4], orphan
 }
 
 // Store has the known children. It is safe for concurrent use.

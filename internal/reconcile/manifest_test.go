@@ -1,16 +1,22 @@
 package reconcile
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
 )
@@ -161,9 +167,26 @@ func TestChildWithoutManifestIsAnError(t *testing.T) {
 	}
 }
 
+// names is an API server with the objects of these names, which have the uid u2.
+type names struct {
+	apiclient.API
+	all []string
+}
+
+func (n names) Get(_ context.Context, t kube.Target) (*object.Body, error) {
+	switch {
+	case t.Name == "secret":
+		return nil, apierrors.NewForbidden(schema.GroupResource{}, t.Name, nil)
+	case !slices.Contains(n.all, t.Name):
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, t.Name)
+	}
+	return object.Identity{Namespace: t.Namespace, Name: t.Name, UID: "u2"}.Bare(), nil
+}
+
 func TestLiveChildrenBelongToTheirOwner(t *testing.T) {
-	info := kind.Info{Group: "example.com", Version: "v1", Kind: "Database"}
-	x := &run{Task: Task{Owner: Owner{Info: info, Identity: object.Identity{UID: "u1", Namespace: "ns", Name: "db"}}}}
+	info := kind.Info{Group: "example.com", Version: "v1", Plural: "databases", Kind: "Database", Namespaced: true}
+	objects := &apiclient.Objects{API: names{all: []string{"db", "again"}}, Known: func() []kind.Info { return []kind.Info{info} }}
+	x := &run{Runner: &Runner{Objects: objects}, Task: Task{Owner: Owner{Info: info, Identity: object.Identity{UID: "u1", Namespace: "ns", Name: "db"}}}}
 	annotated := func(by object.Identity, orphan bool) *childwatch.Child {
 		body, err := object.ParseWhole(fmt.Appendf(nil, `{"metadata":{"name":"c","namespace":"other","uid":"c","annotations":{"gopf.dev/owner":%q}}}`, childwatch.OwnerText(info, by, orphan)))
 		if err != nil {
@@ -180,14 +203,17 @@ func TestLiveChildrenBelongToTheirOwner(t *testing.T) {
 		child *childwatch.Child
 		want  children.Live
 	}{
-		"missing":                      {nil, children.Live{}},
-		"own":                          {&childwatch.Child{Key: children.Key{Namespace: "ns"}, UID: "c", Owner: "u1", Controller: "u1", Stamp: 7}, children.Live{Exists: true, UID: "c", Stamp: 7, Relation: children.Own}},
-		"own by annotation":            {&childwatch.Child{Owner: "u1"}, children.Live{Exists: true, Relation: children.Own}},
-		"controlled by another object": {&childwatch.Child{Owner: "u2", Controller: "u2"}, children.Live{Exists: true, Relation: children.OfAnother}},
-		"annotated by another object":  {annotated(other, false), children.Live{Exists: true, UID: "c", Relation: children.OfAnother}},
-		"left by another object":       {annotated(other, true), children.Live{Exists: true, UID: "c", Relation: children.Unowned}},
-		"annotated by its former self": {annotated(former, false), children.Live{Exists: true, UID: "c", Relation: children.Unowned}},
-		"without owner":                {&childwatch.Child{Deleting: true}, children.Live{Exists: true, Deleting: true, Relation: children.Unowned}},
+		"missing":                                  {nil, children.Live{}},
+		"own":                                      {&childwatch.Child{Key: children.Key{Namespace: "ns"}, UID: "c", Owner: "u1", Controller: "u1", Stamp: 7}, children.Live{Exists: true, UID: "c", Stamp: 7, Relation: children.Own}},
+		"own by annotation":                        {&childwatch.Child{Owner: "u1"}, children.Live{Exists: true, Relation: children.Own}},
+		"controlled by another object":             {&childwatch.Child{Owner: "u2", Controller: "u2"}, children.Live{Exists: true, Relation: children.OfAnother}},
+		"annotated by another object":              {annotated(other, false), children.Live{Exists: true, UID: "c", Relation: children.OfAnother}},
+		"of another object, until it is deleted":   {annotated(other, true), children.Live{Exists: true, UID: "c", Relation: children.OfAnother}},
+		"left by another object":                   {annotated(object.Identity{UID: "u2", Namespace: "victim", Name: "gone"}, true), children.Live{Exists: true, UID: "c", Relation: children.Unowned}},
+		"left by an object that was made again":    {annotated(object.Identity{UID: "u3", Namespace: "victim", Name: "again"}, true), children.Live{Exists: true, UID: "c", Relation: children.Unowned}},
+		"of an object that the operator can't get": {annotated(object.Identity{UID: "u2", Namespace: "victim", Name: "secret"}, true), children.Live{Exists: true, UID: "c", Relation: children.OfAnother}},
+		"annotated by its former self":             {annotated(former, false), children.Live{Exists: true, UID: "c", Relation: children.Unowned}},
+		"without owner":                            {&childwatch.Child{Deleting: true}, children.Live{Exists: true, Deleting: true, Relation: children.Unowned}},
 	} {
 		got, err := x.live(t.Context(), test.child)
 		if err != nil {

@@ -428,10 +428,10 @@ func (x *run) live(ctx context.Context, child *childwatch.Child) (children.Live,
 }
 
 // isOfAnother reports whether another object declares the child, which cannot have an owner
-// reference to it. A former object with the name of the owner does not count, nor does the
-// owner of a child that outlives it.
+// reference to it. A former object with the name of the owner does not count. The owner of a
+// child that outlives it counts until it is deleted.
 func (x *run) isOfAnother(ctx context.Context, child *childwatch.Child) (bool, error) {
-	if child.Owner == "" || child.Orphan {
+	if child.Owner == "" {
 		return false, nil
 	}
 	body, err := x.Content(ctx, child)()
@@ -440,8 +440,24 @@ func (x *run) isOfAnother(ctx context.Context, child *childwatch.Child) (bool, e
 	}
 	text, _ := body.Lookup("metadata", "annotations", childwatch.OwnerAnnotation)
 	was, _ := text.(string)
-	now := childwatch.OwnerText(x.Owner.Info, x.Owner.Identity, false)
-	return strings.TrimSuffix(was, child.Owner) != strings.TrimSuffix(now, x.Owner.UID), nil
+	owner, uid, _ := childwatch.ParseOwner(was)
+	if owner == (children.Key{APIVersion: x.Owner.Info.APIVersion(), Kind: x.Owner.Info.Kind, Namespace: x.Owner.Namespace, Name: x.Owner.Name}) {
+		return false, nil
+	}
+	return !child.Orphan || x.exists(ctx, owner, uid), nil
+}
+
+// exists reports whether an object exists. One that cannot be read counts as existing.
+func (x *run) exists(ctx context.Context, k children.Key, uid string) bool {
+	info, err := x.info(ctx, k)
+	if _, unknown := errors.AsType[*apiclient.UnknownError](err); unknown {
+		return false
+	}
+	var body *object.Body
+	if err == nil {
+		body, err = x.getOne(ctx, info, k)
+	}
+	return err != nil || body != nil && body.UID == uid
 }
 
 // read reads a child from the API server, for an owner in the namespace. nil means that it
