@@ -68,7 +68,7 @@ func (h *Handlers) Try(ctx context.Context, t Trial) (call.Output, error) {
 	meta, _ := t.Object["metadata"].(map[string]any)
 	namespace, _ := meta["namespace"].(string)
 	name, _ := meta["name"].(string)
-	out, err := found.caller.Call(ctx, &call.Request{Input: in, Namespace: namespace, Name: name, Log: log})
+	out, err := found.caller.Call(ctx, &call.Request{Input: in, Namespace: namespace, Name: name, Log: log, NoWait: true})
 	if err != nil {
 		return out, err
 	}

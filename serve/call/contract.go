@@ -233,7 +233,13 @@ type Request struct {
 	Kubeconfig func(context.Context) (path string, remove func(), err error)
 	// Token returns the bearer token for an HTTP hook. nil means none.
 	Token func(context.Context) (string, error)
+	// NoWait makes the call fail if a kept program cannot be started. Otherwise it waits, if
+	// it is for an object: a broken program must not use up the attempts of its handler.
+	NoWait bool
 }
+
+// fails reports whether the call fails if the program cannot be started.
+func (r *Request) fails() bool { return r.NoWait || r.Input.Object == nil && r.Input.Review == nil }
 
 // Caller calls a handler.
 type Caller interface {

@@ -156,7 +156,7 @@ func Run(ctx context.Context, o Options, env []string, log *slog.Logger) ([]byte
 }
 
 func (e *Exec) run(ctx context.Context, log *slog.Logger, input []byte, env []string) ([]byte, error) {
-	p, err := start(e.options.args(), env, e.options.Dir)
+	p, err := start(e.options.args(), env, e.options.Dir, false)
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}

@@ -21,13 +21,15 @@ type process struct {
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
+	input  *os.File // the other end of stdin; nil unless it is held
 
 	exited chan struct{} // closed after the program has exited and its group was killed
 	err    error         // the error of Wait; valid after exited
 }
 
-// start starts a program.
-func start(args, env []string, dir string) (*process, error) {
+// start starts a program. With hold, the process keeps the other end of stdin open, for
+// [process.unread].
+func start(args, env []string, dir string, hold bool) (*process, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env, cmd.Dir = env, dir
 	isolate(cmd)
@@ -49,8 +51,13 @@ func start(args, env []string, dir string) (*process, error) {
 		closeAll(files...)
 		return nil, err
 	}
-	closeAll(inR, outW, errW)
+	closeAll(outW, errW)
 	p := &process{cmd: cmd, stdin: inW, stdout: outR, stderr: errR, exited: make(chan struct{})}
+	if hold {
+		p.input = inR
+	} else {
+		closeAll(inR)
+	}
 	go func() {
 		p.err = cmd.Wait()
 		signalGroup(cmd, syscall.SIGKILL) // children of the program that outlived it
@@ -93,7 +100,15 @@ func (p *process) kill() {
 
 // close releases the pipes. Reads from them end, even if a process that left the group
 // still holds the other ends.
-func (p *process) close() { closeAll(p.stdin, p.stdout, p.stderr) }
+func (p *process) close() { closeAll(p.stdin, p.stdout, p.stderr, p.input) }
+
+// unread returns how many bytes of its input an exited program has not read. It closes stdin.
+// No write may be in progress.
+func (p *process) unread() int64 {
+	closeAll(p.stdin)
+	n, _ := io.Copy(io.Discard, p.input) // at most the size of a pipe
+	return n
+}
 
 // exitError returns the outcome of the program as an error. last is its last line on
 // stderr.
