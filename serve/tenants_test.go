@@ -4,7 +4,9 @@ package serve_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -49,5 +51,38 @@ done
 				c.Wait(t, things, "victim", fmt.Sprintf("good-%d", i), isDone)
 			}
 		})
+	}
+}
+
+// The daemons of one tenant must not use up the processes of the operator.
+func TestDaemonsOfATenantDoNotKeepOutOthers(t *testing.T) {
+	dir := operator(t, "      - {id: runs, daemon: true, exec: [./runs], processes: 4}\n", map[string]string{
+		"runs": `mkdir -p running; : >"running/$GOPF_NAMESPACE-$GOPF_NAME"; trap 'exit 0' TERM; while :; do sleep 0.05; done`,
+	})
+	c := start(t, dir)
+	c.CreateNamespace(t, "attacker")
+	c.CreateNamespace(t, "victim")
+	for i := range 10 {
+		c.Create(t, in("attacker", fmt.Sprintf("a-%d", i)))
+	}
+	waitFiles(t, dir, "attacker-*", 3)
+	c.Create(t, in("victim", "a"))
+	waitFiles(t, dir, "victim-*", 1)
+	waitFiles(t, dir, "attacker-*", 3)
+	c.Delete(t, things, "victim", "a")
+	c.WaitGone(t, things, "victim", "a")
+}
+
+// waitFiles waits until the programs have written n files.
+func waitFiles(t *testing.T, dir, pattern string, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		found, _ := filepath.Glob(filepath.Join(dir, "running", pattern))
+		if len(found) == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d files %s, want %d", len(found), pattern, n)
+		}
 	}
 }

@@ -90,7 +90,6 @@ func variables(r *Request) []string {
 // processes; for reviews, this holds for clients: see [Acquire].
 type Exec struct {
 	options Options
-	daemon  bool
 	slots   *queue.Slots
 }
 
@@ -103,30 +102,28 @@ func NewExec(o Options) *Exec {
 	return &Exec{options: o, slots: queue.NewSlots(n)}
 }
 
-// NewDaemon returns a caller of a program that runs as long as its context is valid. There
-// is no limit of processes and no time limit.
-func NewDaemon(o Options) *Exec { return &Exec{options: o, daemon: true} }
-
 // Close does nothing: no process outlives its call.
 func (*Exec) Close() {}
 
 // Call runs the program once.
 func (e *Exec) Call(ctx context.Context, r *Request) (Output, error) {
-	if !e.daemon {
-		release, ok := Acquire(e.slots, r.Input.Review, r.Namespace, ctx.Done(), nil)
-		if !ok {
-			return Output{}, context.Cause(ctx)
-		}
-		defer release()
-		var cancel context.CancelFunc
-		ctx, cancel = limited(ctx, e.options.timeout(DefaultExecTimeout))
-		defer cancel()
+	release, ok := Acquire(e.slots, r.Input.Review, r.Namespace, ctx.Done(), nil)
+	if !ok {
+		return Output{}, context.Cause(ctx)
 	}
+	defer release()
+	ctx, cancel := limited(ctx, e.options.timeout(DefaultExecTimeout))
+	defer cancel()
+	return e.options.once(ctx, r)
+}
+
+// once runs the program for one call.
+func (o *Options) once(ctx context.Context, r *Request) (Output, error) {
 	if ctx.Err() != nil {
 		return Output{}, context.Cause(ctx)
 	}
-	env := append(e.options.environment(), variables(r)...)
-	if e.options.Call.Cluster {
+	env := append(o.environment(), variables(r)...)
+	if o.Call.Cluster {
 		if r.Kubeconfig == nil {
 			return Output{}, errors.New("there is no cluster for the program")
 		}
@@ -141,7 +138,7 @@ func (e *Exec) Call(ctx context.Context, r *Request) (Output, error) {
 	if err != nil {
 		return Output{}, fmt.Errorf("encode the input: %w", err)
 	}
-	text, err := e.run(ctx, r.Log, append(input, '\n'), env)
+	text, err := o.run(ctx, r.Log, append(input, '\n'), env)
 	if err != nil {
 		return Output{}, err
 	}
@@ -152,11 +149,11 @@ func (e *Exec) Call(ctx context.Context, r *Request) (Output, error) {
 func Run(ctx context.Context, o Options, env []string, log *slog.Logger) ([]byte, error) {
 	ctx, cancel := limited(ctx, o.timeout(DefaultExecTimeout))
 	defer cancel()
-	return (&Exec{options: o}).run(ctx, log, nil, env)
+	return o.run(ctx, log, nil, env)
 }
 
-func (e *Exec) run(ctx context.Context, log *slog.Logger, input []byte, env []string) ([]byte, error) {
-	p, err := start(e.options.args(), env, e.options.Dir, false)
+func (o *Options) run(ctx context.Context, log *slog.Logger, input []byte, env []string) ([]byte, error) {
+	p, err := start(o.args(), env, o.Dir, false)
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
@@ -182,7 +179,7 @@ func (e *Exec) run(ctx context.Context, log *slog.Logger, input []byte, env []st
 	}
 	read := make(chan output, 1)
 	pipes.Go(func() {
-		text, over, _ := readLimited(p.stdout, e.options.output())
+		text, over, _ := readLimited(p.stdout, o.output())
 		read <- output{text, over}
 	})
 
@@ -194,7 +191,7 @@ func (e *Exec) run(ctx context.Context, log *slog.Logger, input []byte, env []st
 			done = true
 			if out.over {
 				p.kill()
-				return nil, fmt.Errorf("the output has more than %d bytes", e.options.output())
+				return nil, fmt.Errorf("the output has more than %d bytes", o.output())
 			}
 			read = nil // wait for the exit
 		case <-p.exited:
@@ -219,7 +216,7 @@ func (e *Exec) run(ctx context.Context, log *slog.Logger, input []byte, env []st
 	case <-late.C:
 	}
 	if out.over {
-		return nil, fmt.Errorf("the output has more than %d bytes", e.options.output())
+		return nil, fmt.Errorf("the output has more than %d bytes", o.output())
 	}
 	return out.text, exitError(p.err, stderr.lastLine())
 }

@@ -77,7 +77,7 @@ type Where struct {
 type Call struct {
 	Exec      []string `json:"exec" doc:"a program and its arguments; a path with a slash is relative to the file"`
 	Keep      bool     `json:"keep" doc:"start the program once and send it many calls, as JSON lines"`
-	Processes int      `json:"processes" doc:"concurrent processes of the handler. Default: twice the number of cores; 1 with keep"`
+	Processes int      `json:"processes" doc:"concurrent processes of the handler. Default: twice the number of cores; 1 with keep; 32 for daemons"`
 	Env       []string `json:"env" doc:"variables of the operator that the program gets, as NAME, or NAME=VALUE"`
 	Cluster   bool     `json:"cluster" doc:"give the program a kubeconfig with a short-lived token of the operator"`
 	HTTP      *HTTP    `json:"http" doc:"a URL that receives a POST"`

@@ -52,7 +52,7 @@ func claims(t *testing.T) map[string][]string {
 	largestSync := mib(constant("serve/metacontroller", "largestSync"))
 	items, value, live := count(constant("serve/expr", "maxRange")), mib(constant("serve/expr", "maxSize")), mib(constant("serve", "maxLive"))
 	evaluations := fmt.Sprintf("at least %d and at most %d", constant("serve", "leastEvaluations"), constant("serve", "mostEvaluations"))
-	restart := seconds(duration("serve/call", "lastRestart"))
+	daemons, restart := count(constant("serve/call", "DefaultDaemons")), seconds(duration("serve/call", "lastRestart"))
 	reviewed := fmt.Sprintf("half as many, but at least %d", constant("serve", "leastReviews"))
 
 	sampling := duration("internal/page", "interval")
@@ -63,7 +63,8 @@ func claims(t *testing.T) map[string][]string {
 			"The output may have " + mib(constant("serve/call", "DefaultOutput")) + " MiB", "expires after " + token,
 			"a cost limit of " + count(constant("serve/expr", "costLimit")), "has at most " + value + " MiB of JSON", "makes at most " + items + " items", evaluations, reviewed,
 			fmt.Sprintf("at first for %d ms and at most for %s s", duration("serve/call", "firstRestart").Milliseconds(), restart),
-			"wait for " + seconds(duration("serve/call", "reviewPatience")) + " s at most",
+			"wait for " + seconds(duration("serve/call", "reviewPatience")) + " s at most", "by default " + daemons,
+			"once in " + seconds(duration("serve/call", "yieldInterval")) + " s at most",
 			"may have " + live + " MiB of JSON", "More than " + kib(constant("serve", "freeLive")) + " KiB may wait",
 		},
 		"docs/operations.md": {
@@ -202,7 +203,7 @@ func claims(t *testing.T) map[string][]string {
 			"at most " + count(constant("internal/process", "farBurst")) + " times at once",
 		},
 		"SECURITY.md": {
-			"grows to " + restart + " s", evaluations, reviewed, "Its value has at most " + value + " MiB", "at most " + items + " items", "gets at most " + live + " MiB of live children",
+			"grows to " + restart + " s", "at most " + daemons + " programs", evaluations, reviewed, "Its value has at most " + value + " MiB", "at most " + items + " items", "gets at most " + live + " MiB of live children",
 			"have up to " + mib(constant("serve/call", "DefaultOutput")) + " MiB per object",
 			kib(constant("internal/connlimit", "baseBytes")) + " KiB at once, then " + kib(constant("internal/connlimit", "bytesPerSec")) + " KiB per second",
 			"allows " + kib(constant("internal/connlimit", "aheadBytes")) + " KiB more",
