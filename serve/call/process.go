@@ -33,6 +33,7 @@ func start(args, env []string, dir string, hold bool) (*process, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env, cmd.Dir = env, dir
 	isolate(cmd)
+	wait := watchExit(cmd)
 	var files []*os.File
 	pipe := func() (r, w *os.File, err error) {
 		r, w, err = os.Pipe()
@@ -59,6 +60,7 @@ func start(args, env []string, dir string, hold bool) (*process, error) {
 		closeAll(inR)
 	}
 	go func() {
+		wait()
 		p.err = cmd.Wait()
 		signalGroup(cmd, syscall.SIGKILL) // children of the program that outlived it
 		close(p.exited)
