@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -76,7 +77,7 @@ func (w *worker) alive() bool {
 // call sends the input and waits for the response. If the program was ended, running is nil.
 // A [startError] means that the call may be repeated.
 func (w *worker) call(ctx context.Context, r *Request) (Output, error) {
-	if err := w.ensure(); err != nil {
+	if err := w.ensure(r.Log); err != nil {
 		return Output{}, err
 	}
 	w.id++
@@ -84,7 +85,6 @@ func (w *worker) call(ctx context.Context, r *Request) (Output, error) {
 	if err != nil {
 		return Output{}, fmt.Errorf("encode the input: %w", err)
 	}
-	w.stderr.begin(r.Log)
 	p, answered := w.running, make(chan response, 1)
 	go func(reader *bufio.Reader) { // ends when the pipes are closed
 		n, err := p.stdin.Write(append(input, '\n'))
@@ -182,9 +182,11 @@ func (w *worker) fail(err error, sent int) error {
 	return &startError{err}
 }
 
-// ensure starts the program if it does not run.
-func (w *worker) ensure() error {
+// ensure starts the program if it does not run. log gets its lines, from the start on: they
+// say why a program exits at once.
+func (w *worker) ensure(log *slog.Logger) error {
 	if w.alive() {
+		w.stderr.begin(log)
 		return nil
 	}
 	w.end()
@@ -195,7 +197,7 @@ func (w *worker) ensure() error {
 	if err != nil {
 		return w.postpone(err)
 	}
-	w.running, w.stderr, w.reader, w.responded = p, &lines{}, bufio.NewReader(p.stdout), false
+	w.running, w.stderr, w.reader, w.responded = p, &lines{log: log}, bufio.NewReader(p.stdout), false
 	drained, stderr := make(chan struct{}), w.stderr
 	w.drained = drained
 	go func() { // ends when the pipe is closed
