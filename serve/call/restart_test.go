@@ -72,7 +72,7 @@ func TestAFailureOfAProgramDelaysOnlyItsNamespace(t *testing.T) {
 }
 
 func TestATenantEndsNoProgramsThatOthersUse(t *testing.T) {
-	k := spoiled("exit 1", func(c *spec.Call) { c.Processes = 2 })
+	k := spoiled("exit 1", func(c *spec.Call) { c.Processes = 3 })
 	defer k.Close()
 	if _, err := k.Call(t.Context(), of("tenant", "bad")); err == nil {
 		t.Fatal("the call succeeded")
