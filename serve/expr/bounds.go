@@ -3,7 +3,6 @@ package expr
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -42,17 +41,11 @@ func (b *budget) spend(n int) error {
 }
 
 // boundedFunctions replaces the functions whose results can be much larger than their
-// arguments, and those that compare each item of a list with all others. The limit of the
-// costs counts a call only when it has ended.
+// arguments. The cost of a result counts only when the call has ended: see [resultCost].
 func boundedFunctions() []cel.EnvOption {
 	texts, list := []*cel.Type{cel.StringType, cel.StringType, cel.StringType}, cel.ListType(cel.StringType)
 	items, anything := cel.ListType(cel.TypeParamType("T")), cel.ListType(cel.DynType)
-	pair := []*cel.Type{items, items}
 	return []cel.EnvOption{
-		cel.Function("sets.contains", cel.Overload("list_sets_contains_list", pair, cel.BoolType, cel.BinaryBinding(compared(contains)))),
-		cel.Function("sets.intersects", cel.Overload("list_sets_intersects_list", pair, cel.BoolType, cel.BinaryBinding(compared(intersects)))),
-		cel.Function("sets.equivalent", cel.Overload("list_sets_equivalent_list", pair, cel.BoolType, cel.BinaryBinding(compared(equivalent)))),
-		cel.Function("distinct", cel.MemberOverload("list_distinct", []*cel.Type{items}, items, cel.UnaryBinding(distinct))),
 		cel.Function("flatten",
 			cel.MemberOverload("list_flatten", []*cel.Type{cel.ListType(items)}, items, cel.UnaryBinding(func(v ref.Val) ref.Val { return flatten(v, types.IntOne) })),
 			cel.MemberOverload("list_flatten_int", []*cel.Type{anything, cel.IntType}, anything, cel.BinaryBinding(flatten))),
@@ -105,67 +98,6 @@ func join(list, separator ref.Val) ref.Val {
 const maxItems = maxSize / leastSize
 
 var errItems = errors.New("the list is too large")
-
-// compared returns a function that compares each item of a list with all of another one. It
-// refuses lists for which the costs would exceed their limit.
-func compared(fn func(a, b traits.Lister) ref.Val) func(a, b ref.Val) ref.Val {
-	return func(a, b ref.Val) ref.Val {
-		x, isList := a.(traits.Lister)
-		y, both := b.(traits.Lister)
-		if !isList || !both {
-			return types.NewErr("no such overload: sets of %v and %v", a.Type(), b.Type())
-		}
-		if x.Size().(types.Int)*y.Size().(types.Int) > costLimit { // the sizes are those of lists in memory
-			return types.WrapErr(errItems)
-		}
-		return fn(x, y)
-	}
-}
-
-func contains(list, sub traits.Lister) ref.Val {
-	for it := sub.Iterator(); it.HasNext() == types.True; {
-		if there := list.Contains(it.Next()); there != types.True {
-			return there
-		}
-	}
-	return types.True
-}
-
-func intersects(a, b traits.Lister) ref.Val {
-	for it := a.Iterator(); it.HasNext() == types.True; {
-		if b.Contains(it.Next()) == types.True {
-			return types.True
-		}
-	}
-	return types.False
-}
-
-func equivalent(a, b traits.Lister) ref.Val {
-	if all := contains(a, b); all != types.True {
-		return all
-	}
-	return contains(b, a)
-}
-
-// distinct returns the first of all equal items. It refuses lists for which the costs would
-// exceed their limit.
-func distinct(v ref.Val) ref.Val {
-	list, ok := v.(traits.Lister)
-	if !ok {
-		return types.NewErr("no such overload: %v.distinct()", v.Type())
-	}
-	if n := list.Size().(types.Int); 2*n*n > costLimit { // a comparison costs about 2
-		return types.WrapErr(errItems)
-	}
-	unique := []ref.Val{}
-	for it := list.Iterator(); it.HasNext() == types.True; {
-		item := it.Next()
-		if !slices.ContainsFunc(unique, func(known ref.Val) bool { return item.Equal(known) == types.True }) {
-			unique = append(unique, item)
-		}
-	}
-	return types.DefaultTypeAdapter.NativeToValue(unique)
-}
 
 // flatten replaces lists in a list by their items, on so many levels.
 func flatten(v, levels ref.Val) ref.Val {

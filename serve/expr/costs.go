@@ -1,37 +1,151 @@
 package expr
 
 import (
+	"math/bits"
+	"strings"
+
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// costs adds the sizes of texts to the costs of calls. Without it, a call costs 1 if its
-// overload is found only when it runs, such as that of + for variables of any type. Then an
-// expression could copy a large text of an object a million times.
-type costs struct{}
-
 // textCost is the number of bytes of a text that cost 1, as in cel-go.
 const textCost = 10
 
-// CallCost returns the costs of a call after it has run. nil means those of cel-go.
-func (costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
-	size := textSize(result)
-	switch {
-	case overload == "":
-		for _, arg := range args {
-			size += textSize(arg)
+// zoneCost is the cost of a time zone: its rules are read from a file.
+const zoneCost = 100
+
+// argumentsCost returns what a call costs for its arguments. The caller charges it before the
+// call runs: a single call with large arguments may take minutes. The result is exact up to the
+// limit.
+//
+// A function that is not named here reads its texts and the items of its lists once.
+func argumentsCost(function string, args []ref.Val, limit int) int {
+	switch function {
+	case operators.Equals, operators.NotEquals:
+		return equalCost(args[0], args[1], limit)
+	case operators.In, operators.OldIn:
+		return inCost(args[0], args[1], limit)
+	case operators.Add:
+		if _, ok := args[0].(traits.MutableLister); ok {
+			return sizeOf(args[1]) // a loop appends an item
 		}
-	case function == "split":
-		if list, ok := result.(traits.Lister); ok {
-			size = textCost * int(list.Size().(types.Int)) // the items share the text
+		return textSize(args[0])/textCost + textSize(args[1])/textCost // lists are not copied
+	case operators.NotStrictlyFalse, operators.LogicalNot, "first", "last", "type", "dyn", "optional.of", "optional.none", "hasValue", "value":
+		return 0
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		return min(textSize(args[0]), textSize(args[1])) / textCost
+	case "startsWith", "endsWith":
+		return textSize(args[1]) / textCost
+	case "size", "slice":
+		return textSize(args[0]) / textCost // the items of a slice are part of the result
+	case "contains", "indexOf", "lastIndexOf", "split", "replace":
+		return searchCost(args)
+	case "sort", "@sortByAssociatedKeys":
+		keys := args[len(args)-1]
+		return deepCost(keys, limit) * (1 + bits.Len(uint(sizeOf(keys)))) //nolint:gosec // it is not negative
+	case "distinct":
+		return sizeOf(args[0]) * deepCost(args[0], limit)
+	case "sets.contains", "sets.intersects", "sets.equivalent":
+		return 2 * min(sizeOf(args[0])*deepCost(args[1], limit), sizeOf(args[1])*deepCost(args[0], limit))
+	case "json.encode", "format":
+		return formatCost(args, limit)
+	}
+	if strings.HasPrefix(function, "get") && len(args) == 2 {
+		return zoneCost + textSize(args[1])/textCost
+	}
+	cost := 0
+	for _, arg := range args {
+		cost += textSize(arg) / textCost
+		if list, ok := arg.(traits.Lister); ok {
+			cost += sizeOf(list)
 		}
 	}
-	if size == 0 {
-		return nil
+	return cost
+}
+
+// resultCost returns what a call costs for its result.
+func resultCost(function string, result ref.Val) int {
+	switch function {
+	case "split", "slice", "flatten", "lists.range":
+		return sizeOf(result)
 	}
-	cost := uint64(1 + size/textCost) //nolint:gosec // it is not negative
-	return &cost
+	return textSize(result) / textCost
+}
+
+// searchCost returns the cost of a search for a text, as in cel-go. In the worst case, it
+// compares the text at each place.
+func searchCost(args []ref.Val) int {
+	if len(args) < 2 {
+		return 0
+	}
+	return (1 + textSize(args[0])/textCost) * (1 + textSize(args[1])/textCost)
+}
+
+// equalCost returns the cost of a comparison. It ends early if types or sizes differ.
+func equalCost(a, b ref.Val, limit int) int {
+	switch a.(type) {
+	case traits.Lister, traits.Mapper:
+		if a.Type() != b.Type() || sizeOf(a) != sizeOf(b) {
+			return 0
+		}
+		cost := deepCost(a, limit)
+		return min(cost, deepCost(b, cost))
+	case *types.Optional:
+		cost := deepCost(a, limit)
+		return min(cost, deepCost(b, cost))
+	}
+	return min(textSize(a), textSize(b)) / textCost
+}
+
+// inCost returns the cost of a search in a list or map.
+func inCost(item, list ref.Val, limit int) int {
+	if _, ok := list.(traits.Lister); !ok {
+		return textSize(item) / textCost
+	}
+	n, each := sizeOf(list), deepCost(item, limit)
+	if each == 1 {
+		return n
+	}
+	return n + min(n*each, deepCost(list, limit))
+}
+
+// formatCost returns the cost of a text with all values, also those in lists and maps. A list can
+// have the same large text many times, so the text must not be made first.
+func formatCost(args []ref.Val, limit int) int {
+	cost := 0
+	for _, arg := range args {
+		cost += deepCost(arg, limit)
+	}
+	if cost > maxText/textCost {
+		return limit + 1
+	}
+	return cost
+}
+
+// deepCost returns the number of values in a value, plus the costs of their texts. It stops
+// counting beyond the limit.
+func deepCost(v ref.Val, limit int) int {
+	cost := 1
+	switch x := v.(type) {
+	case *types.Optional:
+		if x.HasValue() {
+			cost += deepCost(x.GetValue(), limit)
+		}
+	case traits.Mapper:
+		for it := x.Iterator(); cost <= limit && it.HasNext() == types.True; {
+			key := it.Next()
+			cost += textSize(key)/textCost + deepCost(x.Get(key), limit-cost)
+		}
+	case traits.Lister:
+		for it := x.Iterator(); cost <= limit && it.HasNext() == types.True; {
+			cost += deepCost(it.Next(), limit-cost)
+		}
+	default:
+		cost += textSize(v) / textCost
+	}
+	return cost
 }
 
 // textSize returns the number of bytes of a text. It is 0 for other values.
@@ -41,6 +155,17 @@ func textSize(v ref.Val) int {
 		return len(x)
 	case types.Bytes:
 		return len(x)
+	}
+	return 0
+}
+
+// sizeOf returns the number of items of a list or map. It is 0 for other values.
+func sizeOf(v ref.Val) int {
+	switch x := v.(type) {
+	case traits.Lister:
+		return int(x.Size().(types.Int))
+	case traits.Mapper:
+		return int(x.Size().(types.Int))
 	}
 	return 0
 }

@@ -18,9 +18,6 @@ import (
 	"github.com/google/cel-go/ext"
 )
 
-// costLimit bounds one evaluation, as the API server does for one rule.
-const costLimit = 1_000_000
-
 // Env is an environment of expressions: the names of variables that they may use.
 type Env struct{ env *cel.Env }
 
@@ -46,6 +43,7 @@ func NewEnv(variables []string, extra ...cel.EnvOption) (*Env, error) {
 type Expr struct {
 	text    string
 	program cel.Program
+	slots   int // see [meter.values]
 	bool    bool
 }
 
@@ -55,11 +53,12 @@ func (e *Env) Compile(text string) (*Expr, error) {
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("expression %q: %s", text, firstIssue(issues))
 	}
-	program, err := e.env.Program(ast, cel.CostLimit(costLimit), cel.CostTracking(costs{}), cel.EvalOptions(cel.OptOptimize), cel.InterruptCheckFrequency(1000))
+	p := newPlan(ast.NativeRep())
+	program, err := e.env.Program(ast, cel.CustomDecoratorV2(p.decorate))
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", text, err)
 	}
-	return &Expr{text: text, program: program, bool: ast.OutputType() == cel.BoolType || ast.OutputType() == cel.DynType}, nil
+	return &Expr{text: text, program: program, slots: p.slots, bool: ast.OutputType() == cel.BoolType || ast.OutputType() == cel.DynType}, nil
 }
 
 // CompileBool compiles an expression that must be true or false.
@@ -79,14 +78,17 @@ func firstIssue(issues *cel.Issues) string {
 }
 
 // Eval evaluates the expression and returns its value as decoded JSON: integers are int64.
-// A value that is larger than an object can be is an error.
+// A value that is larger than an object can be is an error. So is an evaluation that costs too
+// much, that takes too long, or whose context ends.
 func (x *Expr) Eval(ctx context.Context, vars map[string]any) (any, error) {
+	ctx, cancel := withTime(ctx)
+	defer cancel()
 	left := budget(maxSize)
 	return x.eval(ctx, vars, &left)
 }
 
 func (x *Expr) eval(ctx context.Context, vars map[string]any, left *budget) (any, error) {
-	v, _, err := x.program.ContextEval(ctx, vars)
+	v, err := x.evaluate(ctx, vars)
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", x.text, err)
 	}

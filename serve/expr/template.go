@@ -134,8 +134,11 @@ func closing(s string) int {
 
 // Render returns the value with all expressions replaced by their values. A key or list
 // item whose value is an empty optional is left out. If the values are larger than an object can
-// be, that is an error.
+// be, that is an error. The expressions share the time limit of an evaluation, but each has its
+// own cost limit.
 func (t *Template) Render(ctx context.Context, vars map[string]any) (any, error) {
+	ctx, cancel := withTime(ctx)
+	defer cancel()
 	left := budget(maxSize)
 	v, err := t.root.render(ctx, vars, "", &left)
 	if _, omitted := v.(absent); omitted {

@@ -1,0 +1,150 @@
+package expr
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// evaluate returns the error of an evaluation, its duration, and the memory that it allocated.
+func evaluate(ctx context.Context, t *testing.T, text string, object map[string]any) (err error, took time.Duration, mebibytes uint64) {
+	t.Helper()
+	x, err := env(t).Compile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	_, err = x.Eval(ctx, map[string]any{"object": object})
+	took = time.Since(began)
+	runtime.ReadMemStats(&after)
+	return err, took, (after.TotalAlloc - before.TotalAlloc) >> 20
+}
+
+// With the cost tracking of cel-go, each of these took more than 20 seconds.
+func TestLoopsTakeLinearTime(t *testing.T) {
+	for text, item := range map[string]any{
+		`object.a.all(x, x > 0)`:                           int64(1),
+		`object.a.all(x, x in ["a", "k"])`:                 "k",
+		`object.a.all(x, x.startsWith("k"))`:               "k",
+		`object.a.exists(x, x == "y")`:                     "k",
+		`object.a.all(x, has(x.k))`:                        map[string]any{"k": "v"},
+		`object.a.exists(x, object.a.exists(y, y == "z"))`: "k",
+	} {
+		err, took, _ := evaluate(t.Context(), t, text, map[string]any{"a": slices.Repeat([]any{item}, 80_000)})
+		if err != nil && !errors.Is(err, errCost) {
+			t.Errorf("%s: got the error %v", text, err)
+		}
+		if took > 5*time.Second {
+			t.Errorf("%s: it took %v", text, took)
+		}
+	}
+}
+
+// Tenants choose the lists and texts. Each call pays before it runs.
+func TestLargeArgumentsAreCharged(t *testing.T) {
+	texts, numbers := slices.Repeat([]any{"xy"}, 50_000), append(slices.Repeat([]any{int64(0)}, 50_000), int64(1))
+	object := map[string]any{
+		"a": slices.Repeat([]any{int64(1)}, 50_000), "b": numbers, "c": slices.Clone(numbers), "t": texts,
+		"s": strings.Repeat("x", 500_000), "r": strings.Repeat("x", 500_000), "long": slices.Repeat([]any{strings.Repeat("x", 1000)}, 400),
+		"deep": slices.Repeat([]any{slices.Repeat([]any{int64(1)}, 100)}, 500), "m": map[string]any{}, "zone": "Europe/Berlin",
+	}
+	keys := object["m"].(map[string]any)
+	for i := range 50_000 {
+		keys[strings.Repeat("k", 1+i%7)+string(rune(0x4e00+i%20_000))+string(rune(0x4e00+i/20_000))] = "v"
+	}
+	for _, text := range []string{
+		`object.a.all(x, x in object.b)`,
+		`object.a.all(x, object.b == object.c)`,
+		`object.a.all(x, optional.of(object.b) == optional.of(object.c))`,
+		`object.a.all(x, [object.deep] in [[object.deep]] || true)`,
+		`object.a.all(x, object.s == object.r)`,
+		`object.a.all(x, object.s <= object.r)`,
+		`object.a.all(x, size(object.s) > x)`,
+		`object.t.all(x, object.s.indexOf(x) < 0)`,
+		`object.t.all(x, object.s.lastIndexOf(x) < 0)`,
+		`object.t.all(x, !object.s.contains(x))`,
+		`object.a.all(x, object.s.charAt(x) == "x")`,
+		`object.a.all(x, object.s.substring(x) != "")`,
+		`object.s.contains(object.r + "y") || object.s.contains(object.s)`,
+		`object.a.all(x, object.s.matches("^x*$"))`,
+		`size(object.a.map(x, object.b.reverse()))`,
+		`size(object.a.map(x, object.b.sort()))`,
+		`size(object.a.map(x, object.long.sort()))`,
+		`size(object.a.map(x, object.b.sortBy(y, -y)))`,
+		`size(object.a.map(x, object.b.slice(0, 40000)))`,
+		`size(object.a.map(x, object.b.map(y, y)))`,
+		`size(object.a.map(x, lists.range(10000)))`,
+		`size(object.a.map(x, object.s.split("")))`,
+		`object.a.all(x, size(object.deep.flatten()) > 0)`,
+		`size(object.deep.distinct()) > 0 && size(object.b.distinct()) > 0`,
+		`sets.contains(object.b, object.c)`,
+		`sets.intersects(object.deep, object.deep.map(x, x + [2]))`,
+		`object.a.all(x, math.greatest(object.b) > 0)`,
+		`object.a.exists(x, object.m.all(k, k == ""))`,
+		`size(json.encode(object.a.map(x, object.s))) > 0`,
+		`size("%s".format([object.a.map(x, object.s)])) > 0`,
+		`object.a.all(x, timestamp("2024-01-01T00:00:00Z").getHours(object.zone) > 0 || true)`,
+	} {
+		err, took, used := evaluate(t.Context(), t, text, object)
+		if !errors.Is(err, errCost) {
+			t.Errorf("%s: got the error %v", text, err)
+		}
+		if took > 5*time.Second || used > 256 {
+			t.Errorf("%s: it took %v and %d MiB", text, took, used)
+		}
+	}
+}
+
+// An operator must not fail on large objects whose users did nothing odd.
+func TestUsualExpressionsOnLargeObjectsSucceed(t *testing.T) {
+	container := map[string]any{"name": "web", "image": "example.com/web:1.2.3", "env": slices.Repeat([]any{map[string]any{"name": "A", "value": "b"}}, 20)}
+	object := map[string]any{
+		"containers": slices.Repeat([]any{container}, 200), "names": slices.Repeat([]any{"some-name"}, 5000), "text": strings.Repeat("x", 1<<20),
+		"labels": map[string]any{"app": "web"}, "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", "copy": slices.Repeat([]any{container}, 200),
+	}
+	for _, text := range []string{
+		`object.containers.all(c, c.image.startsWith("example.com/") && c.env.all(e, e.name in ["A", "B"]))`,
+		`object.containers == object.copy`,
+		`object.names.all(n, n.matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))`,
+		`object.names.slice(0, 500).all(n, n.matches(object.pattern))`,
+		`object.names.sort()[0] == "some-name" && object.names.map(n, n + "-x").size() == 5000`,
+		`object.text.size() > 3 && object.text.contains("xx") && "app" in object.labels`,
+		`object.containers.map(c, {"name": c.name, "image": c.image}).size() == 200 && object.containers.all(c, c.image.split(":").size() == 2)`,
+	} {
+		if err, _, _ := evaluate(t.Context(), t, text, object); err != nil {
+			t.Errorf("%s: got the error %v", text, err)
+		}
+	}
+}
+
+// The deadline of a review ends an evaluation, also inside of loops that it does not leave.
+func TestTheEndOfTheContextEndsAnEvaluation(t *testing.T) {
+	items := map[string]any{"a": slices.Repeat([]any{int64(1)}, 400)}
+	for _, text := range []string{
+		`object.a.all(x, object.a.all(y, x == y))`,
+		`[1].all(x, object.a.all(y, object.a.all(z, y == z)))`,
+		`object.a.all(x, x in object.a && x in object.a && x in object.a)`,
+	} {
+		reason := errors.New("the API server has gone")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(reason)
+		if err, _, _ := evaluate(ctx, t, text, items); !errors.Is(err, reason) {
+			t.Errorf("%s: got the error %v", text, err)
+		}
+	}
+}
+
+func TestAnEvaluationHasATimeLimit(t *testing.T) {
+	ctx, cancel := withTime(t.Context())
+	defer cancel()
+	until, ok := ctx.Deadline()
+	if left := time.Until(until); !ok || left > timeLimit {
+		t.Errorf("there are %v left", left)
+	}
+}
