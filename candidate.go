@@ -1,6 +1,8 @@
 package gopf
 
 import (
+	"context"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 
@@ -41,6 +43,15 @@ func newCandidate[T Object](req *handler.Request) (*Candidate[T], error) {
 		c.Operation, c.User, c.ClientAddress = admissionv1.Operation(r.Operation), r.User, r.Peer
 	}
 	return c, nil
+}
+
+// Context returns a context for a filter that takes time. For reviews, it ends when the API
+// server no longer waits for the response. For other handlers, it never ends.
+func (c *Candidate[T]) Context() context.Context {
+	if c.req.Review != nil && c.req.Review.Context != nil {
+		return c.req.Review.Context()
+	}
+	return context.Background()
 }
 
 // Old returns the last handled configuration for change handlers, and the current

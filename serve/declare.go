@@ -84,8 +84,9 @@ func (s *set) filter(r *gopf.Resource[object], w spec.Where, when *expr.Expr) *g
 			in.Review = &call.Review{Operation: string(c.Operation), User: jsonValue(c.User), Client: c.ClientAddress}
 		}
 		var ok bool
-		err := s.share.evaluate(context.Background(), in.Review, c.Object.GetNamespace(), func() (err error) {
-			ok, err = when.Bool(context.Background(), inputVars(&in))
+		ctx := c.Context()
+		err := s.share.evaluate(ctx, in.Review, c.Object.GetNamespace(), func() (err error) {
+			ok, err = when.Bool(ctx, inputVars(&in))
 			return err
 		})
 		if err != nil {

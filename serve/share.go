@@ -29,7 +29,7 @@ type share struct {
 const (
 	leastEvaluations = 2 // one namespace cannot have both
 	mostEvaluations  = 8
-	leastReviews     = 2 // one client cannot have both
+	leastReviews     = 3 // one client cannot have all, and one namespace of a client cannot have both of its two
 )
 
 // Other slots.

@@ -268,6 +268,7 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	if own := v.own.Load(); own != nil && own.exempts(req.Review) {
 		return v.reply(ctx, letter, in.answer(verdict{}))
 	}
+	req.Review.Context = func() context.Context { return ctx }
 	return v.reply(ctx, letter, in.answer(v.judge(ctx, reviewed, table.ids[hint], req)))
 }
 

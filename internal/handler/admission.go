@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"context"
 	"crypto/x509"
 	"slices"
 
@@ -70,6 +71,10 @@ type Review struct {
 	Header map[string][]string // the headers of the HTTP request
 	Client *x509.Certificate   // the verified client certificate; may be nil
 	Peer   string              // the host that sent the HTTP request
+
+	// Context returns the context of the review, for filters: it ends at the deadline of the
+	// API server. May be nil.
+	Context func() context.Context
 
 	Warnings []string // warnings for the user, which handlers append
 }
