@@ -111,7 +111,7 @@ func inCost(item, list ref.Val, limit int) int {
 	return n + min(n*each, deepCost(list, limit))
 }
 
-// formatCost returns the cost of a text with all values, also those in lists and maps. A list can
+// formatCost returns the cost of a text with all values, including those of lists and maps. A list can
 // have the same large text many times, so the text must not be made first.
 func formatCost(args []ref.Val, limit int) int {
 	cost := 0

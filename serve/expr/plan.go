@@ -48,7 +48,7 @@ func (p *plan) mark(e ast.Expr) {
 	}
 }
 
-// account is what a step pays.
+// account has the costs of a step.
 type account struct {
 	slot     int    // of its value
 	cost     int    // for each run

@@ -22,9 +22,9 @@ func TestPatternsOfObjectsAreBounded(t *testing.T) {
 		"text":     {"^[a-z]+$", strings.Repeat("x", 1<<20), ""},
 		"empty":    {"", "", ""},
 	} {
-		err, took, used := evaluate(t.Context(), t, `object.text.matches(object.pattern) || true`, map[string]any{"pattern": c.pattern, "text": c.text})
+		took, used, err := evaluate(t.Context(), t, `object.text.matches(object.pattern) || true`, map[string]any{"pattern": c.pattern, "text": c.text})
 		if c.want != "" { // || forgives other errors than those of limits
-			err, took, used = evaluate(t.Context(), t, `object.text.matches(object.pattern)`, map[string]any{"pattern": c.pattern, "text": c.text})
+			took, used, err = evaluate(t.Context(), t, `object.text.matches(object.pattern)`, map[string]any{"pattern": c.pattern, "text": c.text})
 		}
 		if c.want == "" && err != nil && !errors.Is(err, errCost) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got the error %v", name, err)
@@ -40,7 +40,7 @@ func TestManyPatternsHaveCosts(t *testing.T) {
 	for range 200 {
 		patterns = append(patterns, "(?i)"+strings.Repeat(`[B-\x{10fff0}]`, 10), strings.Repeat("x{0,90}", 25))
 	}
-	err, took, _ := evaluate(context.Background(), t, `object.p.all(p, "x".matches(p) || true)`, map[string]any{"p": patterns})
+	took, _, err := evaluate(context.Background(), t, `object.p.all(p, "x".matches(p) || true)`, map[string]any{"p": patterns})
 	if !errors.Is(err, errCost) || took > 5*time.Second {
 		t.Errorf("got the error %v after %v", err, took)
 	}
@@ -66,7 +66,7 @@ func TestMatchesGivesTheSameResults(t *testing.T) {
 			t.Errorf("%s: got %v, %v", text, got, err)
 		}
 	}
-	if err, _, _ := evaluate(t.Context(), t, `object.n.matches("x")`, object); err == nil || !strings.Contains(err.Error(), "no such overload") {
+	if _, _, err := evaluate(t.Context(), t, `object.n.matches("x")`, object); err == nil || !strings.Contains(err.Error(), "no such overload") {
 		t.Errorf("got the error %v", err)
 	}
 	if _, err := env(t).Compile(`object.s.matches("(")`); err == nil {

@@ -55,6 +55,9 @@ func claims(t *testing.T) map[string][]string {
 	daemons, restart := count(constant("serve/call", "DefaultDaemons")), seconds(duration("serve/call", "lastRestart"))
 	reviewed := fmt.Sprintf("half as many, but at least %d", constant("serve", "leastReviews"))
 
+	pattern := fmt.Sprintf("at most %s bytes and %s steps", count(constant("serve/expr", "maxPattern")), count(constant("serve/expr", "maxInstructions")))
+	evaluated := seconds(duration("serve/expr", "timeLimit")) + " seconds"
+
 	sampling := duration("internal/page", "interval")
 
 	return map[string][]string{
@@ -65,6 +68,7 @@ func claims(t *testing.T) map[string][]string {
 			fmt.Sprintf("at first for %d ms and at most for %s s", duration("serve/call", "firstRestart").Milliseconds(), restart),
 			"wait for " + seconds(duration("serve/call", "reviewPatience")) + " s at most", "by default " + daemons,
 			"once in " + seconds(duration("serve/call", "yieldInterval")) + " s at most",
+			pattern, "end after " + evaluated, fmt.Sprintf("costs 1 for %d steps", constant("serve/expr", "matchCost")),
 			"may have " + live + " MiB of JSON", "More than " + kib(constant("serve", "freeLive")) + " KiB may wait",
 		},
 		"docs/operations.md": {
@@ -203,7 +207,8 @@ func claims(t *testing.T) map[string][]string {
 			"at most " + count(constant("internal/process", "farBurst")) + " times at once",
 		},
 		"SECURITY.md": {
-			"grows to " + restart + " s", "at most " + daemons + " programs", evaluations, reviewed, "Its value has at most " + value + " MiB", "at most " + items + " items", "gets at most " + live + " MiB of live children",
+			"grows to " + restart + " s", "at most " + daemons + " programs",
+			evaluations, reviewed, "The value has at most " + value + " MiB", pattern, "ends after " + evaluated, "at most " + items + " items", "gets at most " + live + " MiB of live children",
 			"have up to " + mib(constant("serve/call", "DefaultOutput")) + " MiB per object",
 			kib(constant("internal/connlimit", "baseBytes")) + " KiB at once, then " + kib(constant("internal/connlimit", "bytesPerSec")) + " KiB per second",
 			"allows " + kib(constant("internal/connlimit", "aheadBytes")) + " KiB more",
