@@ -7,7 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 )
 
 // evaluate returns the duration of an evaluation, the memory that it allocated, and its error.
@@ -140,11 +145,31 @@ func TestTheEndOfTheContextEndsAnEvaluation(t *testing.T) {
 	}
 }
 
+// slowList is a list whose items take a second each.
+type slowList struct{ traits.Lister }
+
+type slowIterator struct{ traits.Iterator }
+
+func (l slowList) Iterator() traits.Iterator { return slowIterator{l.Lister.Iterator()} }
+
+func (i slowIterator) Next() ref.Val {
+	time.Sleep(time.Second)
+	return i.Iterator.Next()
+}
+
 func TestAnEvaluationHasATimeLimit(t *testing.T) {
-	ctx, cancel := withTime(t.Context())
-	defer cancel()
-	until, ok := ctx.Deadline()
-	if left := time.Until(until); !ok || left > timeLimit {
-		t.Errorf("there are %v left", left)
+	const text = `object.a.all(x, [x].all(y, y in object.b))`
+	list := slices.Repeat([]any{int64(1)}, 1000)
+	template, err := env(t).Template(map[string]any{"a": "${" + text + "}"})
+	if err != nil {
+		t.Fatal(err)
 	}
+	synctest.Test(t, func(t *testing.T) {
+		object := map[string]any{"a": slowList{types.DefaultTypeAdapter.NativeToValue(list[:100]).(traits.Lister)}, "b": list}
+		_, _, err := evaluate(t.Context(), t, text, object)
+		_, rendered := template.Render(t.Context(), map[string]any{"object": object})
+		if !errors.Is(err, errTime) || !errors.Is(rendered, errTime) {
+			t.Errorf("got the errors %v, %v", err, rendered)
+		}
+	})
 }
