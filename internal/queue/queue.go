@@ -387,7 +387,7 @@ func (q *Queue[K, E]) resume() {
 func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
 	leave := a.room // of this turn, which [Queue.advance] started
 	a.room = nil
-	if entry, some := q.take(key, a); some {
+	if entry, some := q.take(a); some {
 		q.config.Turn(ctx, key, entry)
 		q.follow(ctx, key, a)
 	}
@@ -415,11 +415,11 @@ func (q *Queue[K, E]) follow(ctx context.Context, key K, a *actor[E]) {
 	first, stays := q.first(a)
 	switch {
 	case !stays:
-		if entry, some := q.take(key, a); some && !q.config.Follow(ctx, key, entry) {
+		if entry, some := q.take(a); some && !q.config.Follow(ctx, key, entry) {
 			q.Again(key, entry)
 		}
 	case q.config.Follow(ctx, key, first):
-		q.take(key, a)
+		q.take(a)
 	}
 }
 
@@ -446,7 +446,7 @@ func (q *Queue[K, E]) remove(key K) {
 // fewActors is a number of actors for which a map takes little memory.
 const fewActors = 1000
 
-func (q *Queue[K, E]) take(key K, a *actor[E]) (entry E, some bool) {
+func (q *Queue[K, E]) take(a *actor[E]) (entry E, some bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(a.waiting) == 0 { // it was dropped
