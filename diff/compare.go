@@ -137,26 +137,39 @@ const (
 	freeDepth = 16
 	// maxSteps is the maximum number of keys in all paths below these levels.
 	maxSteps = 1 << 20
+	// freePath is the size in bytes of a path up to which its repetitions are not counted.
+	freePath = 256
+	// maxPathBytes is the maximum size of all repetitions of longer paths. One long key above
+	// many changed values would otherwise make the text of a difference a thousand times as
+	// large as the object.
+	maxPathBytes = 4 << 20
 )
 
 // lister converts places to items.
 type lister struct {
 	path  []string // from the root to the current place
+	size  int      // of the path, in bytes
 	steps int      // keys in the paths of the items so far, and of pending ones on the levels above
+	bytes int      // the same for the bytes of long paths
 	found Diff
 }
 
 func (l *lister) list(p *place) {
 	depth := len(l.path)
-	steps := (depth + 1) * len(p.inside)
-	if p.inside == nil || depth > freeDepth && l.steps+steps > maxSteps {
+	steps, bytes := (depth+1)*len(p.inside), 0
+	if l.size > freePath {
+		bytes = l.size * len(p.inside)
+	}
+	if p.inside == nil || depth > freeDepth && l.steps+steps > maxSteps || bytes > 0 && l.bytes+bytes > maxPathBytes {
 		l.found = append(l.found, Item{Op: p.op, Path: slices.Clone(l.path), Old: p.old, New: p.new})
 		return
 	}
 	l.steps += steps
+	l.bytes += bytes
 	for i := range p.inside {
-		l.path = append(l.path, p.inside[i].key)
+		key := p.inside[i].key
+		l.path, l.size = append(l.path, key), l.size+len(key)
 		l.list(&p.inside[i])
-		l.path = l.path[:depth]
+		l.path, l.size = l.path[:depth], l.size-len(key)
 	}
 }

@@ -46,7 +46,8 @@ type Diff []Item
 //
 // A key that is null on one side and absent on the other is not a difference. A subtree
 // that is added or removed as a whole is one item, and so is Of(nil, new). Equal values
-// cost no allocation.
+// cost no allocation. Where the paths of many changes would take much memory, because they are
+// deep or have long keys, one item stands for all changes below a place.
 func Of(old, new any) Diff {
 	return of(old, new, false)
 }
