@@ -99,13 +99,11 @@ func mergeValues(observed, last, desired any) any {
 }
 
 func mergeMaps(observed, last, desired map[string]any) map[string]any {
-	merged := runtime.DeepCopyJSON(observed)
-	if merged == nil {
-		merged = map[string]any{}
-	}
-	for key := range last {
-		if _, ok := desired[key]; !ok {
-			delete(merged, key)
+	merged := make(map[string]any, len(observed))
+	for key, value := range observed {
+		_, wasSet := last[key]
+		if _, isSet := desired[key]; !wasSet && !isSet { // copied once: a tenant chooses the depth
+			merged[key] = runtime.DeepCopyJSONValue(value)
 		}
 	}
 	for key, value := range desired {
