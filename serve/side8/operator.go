@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/queue"
 	"gopf.dev/gopf/serve/call"
 	"gopf.dev/gopf/serve/spec"
 )
@@ -35,13 +36,13 @@ const (
 // keeps finalizers of other clients, and writes the status to the status subresource if the
 // kind has one.
 func Declare(op *gopf.Operator, o Options) {
-	s := &scripts{options: o, slots: make(chan struct{}, processes)}
+	s := &scripts{options: o, slots: queue.NewSlots(processes)}
 	op.Resource(o.Group+"/"+o.Version+"/"+o.Resource).OnEvent("side8", s.handle)
 }
 
 type scripts struct {
 	options Options
-	slots   chan struct{}
+	slots   *queue.Slots
 }
 
 // handled is the memo of an object: the version that the last run saw.
@@ -106,17 +107,17 @@ func (s *scripts) step(ctx context.Context, e *gopf.WatchEvent[gopf.Unstructured
 	return nil
 }
 
-// run runs a script and returns its output.
+// run runs a script and returns its output. Namespaces take turns. The variables of an object
+// take up to 6 MiB, so they are made when it is its turn.
 func (s *scripts) run(ctx context.Context, log *slog.Logger, obj gopf.Unstructured, script string) (any, error) {
+	release, ok := call.Acquire(s.slots, nil, obj.GetNamespace(), ctx.Done(), nil)
+	if !ok {
+		return nil, context.Cause(ctx)
+	}
+	defer release()
 	env, err := Variables(obj.DeepCopy().Object)
 	if err != nil {
 		return nil, err
-	}
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
 	}
 	text, err := call.Run(ctx, call.Options{Call: spec.Call{Exec: []string{script}}, Dir: "."}, append(os.Environ(), env...), log)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/gopftest"
+	"gopf.dev/gopf/internal/queue"
 )
 
 // vectors reads a file with recordings of the real Side8. The folder testdata has some of
@@ -78,7 +79,7 @@ func TestStepsAreThoseOfSide8(t *testing.T) {
 	vectors(t, "side8-steps.json", &file)
 	for _, c := range file.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			s := &scripts{options: scriptsOf(t, c.Apply, c.Delete), slots: make(chan struct{}, 1)}
+			s := &scripts{options: scriptsOf(t, c.Apply, c.Delete), slots: queue.NewSlots(1)}
 			obj := &unstructured.Unstructured{Object: c.Object}
 			change, err := Step(obj, func(script Script) (any, error) {
 				path := map[Script]string{Apply: s.options.Apply, Delete: s.options.Delete}[script]
