@@ -96,6 +96,9 @@ func (r *resources) find(apiVersion string, matches func(metav1.APIResource) boo
 	if !Allowed(r.allow, gv.Group, a.Name) {
 		return found, fmt.Errorf("the resource %s in apiVersion %s is not among the kinds of --allow-kinds", a.Name, apiVersion)
 	}
+	if len(a.Verbs) > 0 && !(slices.Contains(a.Verbs, "list") && slices.Contains(a.Verbs, "watch")) {
+		return found, fmt.Errorf("the resource %s in apiVersion %s cannot be listed and watched", a.Name, apiVersion) // its sync would wait forever
+	}
 	return resource{
 		gvr: gv.WithResource(a.Name), apiVersion: apiVersion, kind: a.Kind, namespaced: a.Namespaced,
 		status: slices.ContainsFunc(list, func(s metav1.APIResource) bool { return s.Name == a.Name+"/status" }),
