@@ -233,8 +233,8 @@ type Request struct {
 	Kubeconfig func(context.Context) (path string, remove func(), err error)
 	// Token returns the bearer token for an HTTP hook. nil means none.
 	Token func(context.Context) (string, error)
-	// NoWait makes the call fail if a kept program cannot be started. Otherwise it waits, if
-	// it is for an object: a broken program must not use up the attempts of its handler.
+	// NoWait means that the call fails if a kept program cannot be started. By default, a call
+	// for an object waits: a broken program must not use up the attempts of its handler.
 	NoWait bool
 }
 

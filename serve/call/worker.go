@@ -111,7 +111,7 @@ func (w *worker) call(ctx context.Context, r *Request) (Output, error) {
 	return w.parse(got)
 }
 
-// last returns what a program wrote before it exited.
+// last returns the output of a program from before its exit.
 func (w *worker) last(answered <-chan response) response {
 	closeAll(w.running.stdin) // ends a write
 	late := time.NewTimer(pipeDelay)

@@ -16,7 +16,7 @@ const textCost = 10
 // zoneCost is the cost of a time zone: its rules are read from a file.
 const zoneCost = 100
 
-// argumentsCost returns what a call costs for its arguments. The caller charges it before the
+// argumentsCost returns the cost of the arguments of a call. The caller charges it before the
 // call runs: a single call with large arguments may take minutes. The result is exact up to the
 // limit.
 //
@@ -65,7 +65,7 @@ func argumentsCost(function string, args []ref.Val, limit int) int {
 	return cost
 }
 
-// resultCost returns what a call costs for its result.
+// resultCost returns the cost of the result of a call.
 func resultCost(function string, result ref.Val) int {
 	switch function {
 	case "split", "slice", "flatten", "lists.range":
