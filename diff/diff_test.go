@@ -2,6 +2,8 @@ package diff_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -132,5 +134,20 @@ func TestEqualValuesAllocateNothing(t *testing.T) {
 	new := parse(t, `{"a": {"b": [1, 2, {"c": "d"}], "n": null}, "t": true}`)
 	if n := testing.AllocsPerRun(100, func() { diff.Of(old, new) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestLongTextsEndWithTheNumberOfOtherDifferences(t *testing.T) {
+	old, now := map[string]any{}, map[string]any{}
+	for i := range 10_000 {
+		now[fmt.Sprintf("field%05d", i)] = 1
+	}
+	text := diff.Of(old, now).String()
+	if most := 64<<10 + 100; len(text) > most {
+		t.Errorf("%d bytes, want at most %d", len(text), most)
+	}
+	shown, rest := strings.Count(text, "add "), 0
+	if _, err := fmt.Sscanf(text[strings.LastIndex(text, ";"):], "; and %d more", &rest); err != nil || shown+rest != 10_000 {
+		t.Errorf("%d shown, %d more: %v", shown, rest, err)
 	}
 }

@@ -28,7 +28,7 @@ func TestLongPathsAreNotRepeatedTooOften(t *testing.T) {
 		if len(found) != test.want+1 { // and the other field
 			t.Errorf("%s: %d items, want %d", name, len(found), test.want+1)
 		}
-		if got, most := len(found.String()), 40<<20; got > most {
+		if got, most := len(found.String()), 7<<20; got > most {
 			t.Errorf("%s: the text has %d bytes", name, got)
 		}
 	}

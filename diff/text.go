@@ -8,15 +8,29 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
+// longText is the size of a text, in bytes, above which no more differences are added.
+const longText = 64 << 10
+
 // String formats the differences as text, one after another:
 //
 //	change spec.size: "1G" -> "2G"; remove spec.class: "fast"
+//
+// When the text exceeds 64 KiB, it ends with the number of the differences that are left out:
+//
+//	change spec.size: "1G" -> "2G"; and 1200 more
 func (d Diff) String() string {
-	items := make([]string, len(d))
+	var b strings.Builder
 	for i, item := range d {
-		items[i] = item.String()
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		if b.Len() > longText {
+			fmt.Fprintf(&b, "and %d more", len(d)-i)
+			break
+		}
+		b.WriteString(item.String())
 	}
-	return strings.Join(items, "; ")
+	return b.String()
 }
 
 // String formats the difference as text, with the values as JSON.
