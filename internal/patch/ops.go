@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // Op is an operation of a JSON patch (RFC 6902).
@@ -28,6 +29,11 @@ func Ops(fields, merge map[string]any, vanishing func(path string) bool) []Op {
 	return ops("", fields, merge, vanishing)
 }
 
+// longPointer is the size of a JSON pointer, in bytes, above which a map is replaced as a
+// whole. Otherwise each operation on a field of the map would repeat the long pointer: one
+// key of 100 KB above 10,000 changed fields makes a patch of 1 GB.
+const longPointer = 1024
+
 func ops(path string, fields, merge map[string]any, vanishing func(string) bool) []Op {
 	var out []Op
 	for _, key := range slices.Sorted(maps.Keys(merge)) {
@@ -42,6 +48,12 @@ func ops(path string, fields, merge map[string]any, vanishing func(string) bool)
 		case wanted == nil:
 		case isMap && wasMap && emptied(oldMap, inner) && vanishing(at):
 			out = append(out, Op{Op: "remove", Path: at})
+		case isMap && wasMap && len(inner) > 1 && len(at) > longPointer:
+			value := jsonvalue.Clone(oldMap).(map[string]any)
+			Apply(value, inner)
+			if !diff.Equal(oldMap, value) {
+				out = append(out, put(there, at, value))
+			}
 		case isMap && wasMap:
 			out = append(out, ops(at, oldMap, inner, vanishing)...)
 		case isMap:

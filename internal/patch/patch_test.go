@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"gopf.dev/gopf/internal/jsonvalue"
@@ -145,6 +146,7 @@ func TestMinusRemovesTheFieldsOfTheOtherPatch(t *testing.T) {
 
 func TestOpsHaveTheEffectOfTheMergePatch(t *testing.T) {
 	all, none := func(string) bool { return true }, func(string) bool { return false }
+	long := strings.Repeat("k", longPointer)
 	for name, c := range map[string]struct {
 		fields, merge fields
 		vanishing     func(string) bool
@@ -166,6 +168,9 @@ func TestOpsHaveTheEffectOfTheMergePatch(t *testing.T) {
 		"a new empty map":                 {fields{}, fields{"o": fields{}}, none, []Op{{"add", "/o", fields{}}}},
 		"a new empty map that vanishes":   {fields{}, fields{"o": fields{}}, all, nil},
 		"a map replaces a value":          {fields{"o": 1}, fields{"o": fields{"a": 1}}, all, []Op{{"replace", "/o", fields{"a": 1}}}},
+		"one change below a long key":     {fields{long: fields{"a": 1, "b": 2}}, fields{long: fields{"a": 3}}, all, []Op{{"replace", "/" + long + "/a", 3}}},
+		"two changes below a long key":    {fields{long: fields{"a": 1, "b": 2, "c": 3}}, fields{long: fields{"a": 3, "b": nil}}, all, []Op{{"replace", "/" + long, fields{"a": 3, "c": 3}}}},
+		"no change below a long key":      {fields{long: fields{"a": 1, "b": 2}}, fields{long: fields{"a": 1, "b": 2}}, all, nil},
 	} {
 		before := jsonvalue.Clone(c.fields)
 		same(t, name, Ops(c.fields, c.merge, c.vanishing), c.want)
