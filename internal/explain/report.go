@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
@@ -27,6 +28,7 @@ type Report struct {
 	Reason   string    `json:"reason"`
 	Pause    *Pause    `json:"pause,omitempty"`
 	Changes  []Change  `json:"changes,omitempty"`
+	More     int       `json:"more,omitempty"` // changes above the limit; see [ChangesOf]
 	Handlers []Handler `json:"handlers"`
 	Children []Child   `json:"children,omitempty"`
 	Deletion Deletion  `json:"deletion"`
@@ -59,6 +61,18 @@ type Change struct {
 	Path string `json:"path"`
 	Old  any    `json:"old,omitempty"`
 	New  any    `json:"new,omitempty"`
+}
+
+// maxChanges limits the changes in a report. An object can have hundreds of thousands.
+const maxChanges = 1000
+
+// ChangesOf returns the first 1,000 changes of a diff for a report, and the number of others.
+func ChangesOf(d diff.Diff) (changes []Change, more int) {
+	shown := d[:min(len(d), maxChanges)]
+	for _, item := range shown {
+		changes = append(changes, Change{Op: string(item.Op), Path: jsonvalue.Path(item.Path).String(), Old: item.Old, New: item.New})
+	}
+	return changes, len(d) - len(shown)
 }
 
 // Handler is the state of one handler.
@@ -121,9 +135,7 @@ func Of(s Subject) *Report {
 		r.Pause = &Pause{Annotation: p.Key, Until: moment(p.Until), Reason: p.Reason, Problem: p.Problem}
 	}
 	if o.Known {
-		for _, item := range o.Diff {
-			r.Changes = append(r.Changes, Change{Op: string(item.Op), Path: jsonvalue.Path(item.Path).String(), Old: item.Old, New: item.New})
-		}
+		r.Changes, r.More = ChangesOf(o.Diff)
 	}
 	add := func(forecasts []process.Forecast, family func(*handler.Handler) string) {
 		for _, f := range forecasts {

@@ -120,6 +120,9 @@ func (r *Report) Write(to io.Writer, now time.Time) error {
 		}
 		fmt.Fprintf(w, "  %s\t%s %s\t%s\n", title, c.Op, cut(c.Path, longText), c.values())
 	}
+	if r.More > 0 {
+		fmt.Fprintf(w, "  \tand %d more changes\n", r.More)
+	}
 	for _, h := range r.Handlers {
 		h.write(w, "  ", now)
 	}

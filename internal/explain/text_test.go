@@ -1,11 +1,13 @@
 package explain_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 
+	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/explain"
 	"gopf.dev/gopf/internal/process"
 )
@@ -37,5 +39,26 @@ func TestTextsOfAnObjectNeitherControlTheTerminalNorForgeLines(t *testing.T) {
 	}
 	if text := r.Changes[0].Text(); strings.ContainsAny(text, "\x1b\n\u009b") {
 		t.Errorf("got %q", text)
+	}
+}
+
+func TestReportsHaveALimitOfChanges(t *testing.T) {
+	d := make(diff.Diff, 2500)
+	for i := range d {
+		d[i] = diff.Item{Op: diff.Add, Path: []string{"spec", strconv.Itoa(i)}, New: i}
+	}
+	changes, more := explain.ChangesOf(d)
+	if len(changes) != 1000 || more != 1500 {
+		t.Errorf("got %d changes and %d more", len(changes), more)
+	}
+	var out strings.Builder
+	if err := (&explain.Report{Changes: changes, More: more}).Write(&out, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "and 1500 more changes\n") {
+		t.Error("the text does not tell how many changes are left out")
+	}
+	if _, more := explain.ChangesOf(d[:1000]); more != 0 {
+		t.Errorf("%d more than 1000 of 1000", more)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"gopf.dev/gopf/internal/explain"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
-	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
@@ -227,12 +226,11 @@ func childOf(id string, step reconcile.Step) PlannedChild {
 	if step.Refused != nil {
 		c.Refused = step.Refused.Error()
 	}
-	for _, item := range step.Diff {
-		change := explain.Change{Op: string(item.Op), Path: jsonvalue.Path(item.Path).String(), Old: item.Old, New: item.New}
-		if isSecret(step.APIVersion, step.Kind) {
-			change.Old, change.New = nil, nil
+	c.Diff, c.More = explain.ChangesOf(step.Diff)
+	if isSecret(step.APIVersion, step.Kind) {
+		for i := range c.Diff {
+			c.Diff[i].Old, c.Diff[i].New = nil, nil
 		}
-		c.Diff = append(c.Diff, change)
 	}
 	slices.SortStableFunc(c.Diff, func(a, b explain.Change) int { return compare(a.Path, b.Path) })
 	return c

@@ -55,6 +55,7 @@ type PlannedChild struct {
 	Child   explain.Child    `json:"child"`
 	Reason  string           `json:"reason"`
 	Diff    []explain.Change `json:"diff,omitempty"`    // by a dry run of the API server
+	More    int              `json:"more,omitempty"`    // changes above the limit of a report
 	Refused string           `json:"refused,omitempty"` // the error of the dry run
 }
 
@@ -135,6 +136,9 @@ func (o *PlannedObject) write(out *strings.Builder) {
 		fmt.Fprintf(out, "  %s: %s %s %s: %s\n", c.Handler, c.Action, cutLine(c.Child.Kind), cutLine(c.Child.Name), cutLine(c.Reason))
 		for _, d := range c.Diff {
 			fmt.Fprintf(out, "    %s\n", d.Text())
+		}
+		if c.More > 0 {
+			fmt.Fprintf(out, "    and %d more changes\n", c.More)
 		}
 		if c.Refused != "" {
 			fmt.Fprintf(out, "    the API server refuses it: %s\n", cutLine(c.Refused))
