@@ -24,12 +24,13 @@ func main() {
 	only := flag.String("only", "", "measurements, like B1,B3; default: all")
 	with := flag.String("with", "", "programs to measure, like gopf,status,typed,unstructured,kopf,bare; default: all")
 	sizes := flag.String("n", "", "numbers of objects, like 1000,5000; default: those of the mode")
+	rounds := flag.Int("rounds", 3, "rounds of the mode median")
 	out := flag.String("out", "results", "folder for the results")
 	profiles := flag.String("profiles", "", "folder for profiles of B1, B2, B3, B7, B12, B13 and B14; default: no profiles")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *mode, plan{only: *only, with: *with, sizes: *sizes}, *out, *profiles); err != nil {
+	if err := run(ctx, *mode, plan{only: *only, with: *with, sizes: *sizes, rounds: *rounds}, *out, *profiles); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

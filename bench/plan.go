@@ -22,6 +22,7 @@ const (
 // plan selects the measurements.
 type plan struct {
 	only, with, sizes string
+	rounds            int  // of the mode median
 	reversed          bool // the programs take turns in reverse
 }
 
@@ -135,7 +136,9 @@ func (b *bench) full(ctx context.Context, p plan) error {
 // median repeats the measurements with the strictest budgets several times in turn
 // with those of controller-runtime. A machine that is slow for a while decides nothing then.
 func (b *bench) median(ctx context.Context, p plan) error {
-	const rounds = 3
+	if p.rounds < 1 {
+		return fmt.Errorf("-rounds: %d is too few; use at least 1", p.rounds)
+	}
 	sizes, err := p.numbers(1000, 5000, 20000)
 	if err != nil {
 		return err
@@ -146,8 +149,8 @@ func (b *bench) median(ctx context.Context, p plan) error {
 	if p.with == "" {
 		p.with = "status,typed"
 	}
-	for round := range rounds {
-		log.Printf("round %d of %d", round+1, rounds)
+	for round := range p.rounds {
+		log.Printf("round %d of %d", round+1, p.rounds)
 		p.reversed = round%2 == 1 // the first one of a round may find the machine in another state
 		if err := b.compare(ctx, p, sizes, 150); err != nil {
 			return err
@@ -164,7 +167,7 @@ func (b *bench) median(ctx context.Context, p plan) error {
 			}
 		}
 	}
-	b.results.Median(rounds)
+	b.results.Median(p.rounds)
 	return nil
 }
 
