@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"gopf.dev/gopf/client"
@@ -53,16 +52,18 @@ type controller struct {
 	large     gate // of syncs with large objects
 
 	mu        sync.Mutex
-	informers map[string]cache.SharedIndexInformer
+	sources   map[string]*source // by group, version and plural
 	kept      map[key]customized
 	applied   map[string]appliedForm // of the children that exist
 	written   map[key]write          // last writes of parents
 	synced    map[key]time.Time      // ends of the last syncs
-	relatives map[string]bool        // related resources
 	selectors map[types.UID]parsed   // of the parents
 	warned    map[key]time.Time      // of warnings about too large objects
 	stop      <-chan struct{}
-	running   sync.WaitGroup // of informers
+	running   sync.WaitGroup // of watches
+
+	relating  sync.Mutex
+	relations map[string]*relation
 }
 
 // parents is a declared resource of parents.
@@ -83,7 +84,7 @@ type key struct {
 func newController(ctx context.Context, env environment, object *unstructured.Unstructured) (*controller, error) {
 	c := &controller{
 		env: env, composite: object.GetKind() == "CompositeController", name: object.GetName(), object: object, requested: Requested(object),
-		children: map[string]child{}, informers: map[string]cache.SharedIndexInformer{}, kept: map[key]customized{}, applied: map[string]appliedForm{}, written: map[key]write{}, synced: map[key]time.Time{}, relatives: map[string]bool{},
+		children: map[string]child{}, sources: map[string]*source{}, kept: map[key]customized{}, applied: map[string]appliedForm{}, written: map[key]write{}, synced: map[key]time.Time{}, relations: map[string]*relation{},
 		large: gate{limit: largeSyncs},
 	}
 	if err := convert(object.Object["spec"], &c.spec); err != nil {

@@ -78,8 +78,8 @@ func selecting(namespace, name, app string) *unstructured.Unstructured {
 func parentsIn(stock *shelf) (*controller, *intake) {
 	things := resource{gvr: schema.GroupVersionResource{Group: "ctl.example.com", Version: "v1", Resource: "things"}, kind: "Thing", namespaced: true}
 	queued := &intake{}
-	informers := map[string]cache.SharedIndexInformer{things.gvr.String(): informer{of: stock}}
-	return &controller{composite: true, parents: []parents{{resource: things}}, informers: informers, queue: queued}, queued
+	sources := map[string]*source{things.gvr.String(): {SharedIndexInformer: informer{of: stock}}}
+	return &controller{composite: true, parents: []parents{{resource: things}}, sources: sources, queue: queued}, queued
 }
 
 // A tenant edits objects that look like children without a parent, as often as it can.

@@ -39,11 +39,8 @@ func (s *step) related(ctx context.Context) (objects, error) {
 		if err := rule.Check(c.customize.version, parent.GetNamespace(), r.namespaced); err != nil {
 			return nil, err
 		}
-		if rule.NamespaceSelector != nil && !c.watched(namespaceResource) && !c.watch(ctx, namespaceResource, nil) {
-			return nil, ctx.Err()
-		}
-		if c.relate(r) && !c.watch(ctx, r, c.relatedEvents(r)) {
-			return nil, ctx.Err()
+		if err := s.relatives(ctx, rule, r); err != nil {
+			return nil, err
 		}
 		if found[r.key()] == nil {
 			found[r.key()] = map[string]*unstructured.Unstructured{}
@@ -82,15 +79,22 @@ func (c *controller) rules(ctx context.Context, k key, parent *unstructured.Unst
 	return response.RelatedResources, nil
 }
 
-// relate reports whether a resource becomes a related one now.
-func (c *controller) relate(r resource) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.relatives[r.key()] {
-		return false
+// relatives waits for the caches that a rule needs.
+func (s *step) relatives(ctx context.Context, rule *Rule, r resource) error {
+	if rule.NamespaceSelector != nil {
+		labels, err := s.relate("labels of namespaces", namespaceResource, nil)
+		if err == nil {
+			err = labels.await(ctx, s.key)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	c.relatives[r.key()] = true
-	return true
+	objects, err := s.relate(r.key(), r, s.relatedEvents(r))
+	if err != nil {
+		return err
+	}
+	return objects.await(ctx, s.key)
 }
 
 // relatedEvents queues the parents whose rules select a changed object.
@@ -120,11 +124,11 @@ func (c *controller) selects(k key, v customized, r resource, obj *unstructured.
 }
 
 func (c *controller) namespaceLabels(name string) map[string]string {
-	informer := c.informer(namespaceResource)
-	if informer == nil {
+	from := c.source(namespaceResource)
+	if from == nil {
 		return nil
 	}
-	item, ok, _ := informer.GetStore().GetByKey(name)
+	item, ok, _ := from.GetStore().GetByKey(name)
 	if !ok {
 		return nil
 	}

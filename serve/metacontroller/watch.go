@@ -17,48 +17,60 @@ var revisionResource = resource{gvr: revisions, apiVersion: Group + "/" + Versio
 
 var namespaceResource = resource{gvr: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, apiVersion: "v1", kind: "Namespace"}
 
-// watch starts the watch of a resource, unless there is one, adds a handler of its events,
-// and waits until the cache is filled. It returns false if the controller stops before.
+// watch opens a resource and waits until the cache is filled. It returns false if the
+// controller stops before.
 func (c *controller) watch(ctx context.Context, r resource, handler cache.ResourceEventHandler) bool {
+	_, synced, err := c.open(r, handler)
+	if err != nil {
+		return false
+	}
+	select {
+	case <-synced.Done():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// open starts the watch of a resource, unless there is one, and adds a handler of its events.
+// handler may be nil. synced is done when the cache is filled and the handler has got its
+// objects. An error means that the controller stops.
+func (c *controller) open(r resource, handler cache.ResourceEventHandler) (from *source, synced cache.DoneChecker, err error) {
 	c.mu.Lock()
 	name := r.gvr.String()
-	informer, ok := c.informers[name]
+	from, ok := c.sources[name]
 	if !ok {
-		informer = dynamicinformer.NewFilteredDynamicInformer(c.env.dynamic, r.gvr, metav1.NamespaceAll, 0,
+		informer := dynamicinformer.NewFilteredDynamicInformer(c.env.dynamic, r.gvr, metav1.NamespaceAll, 0,
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil).Informer()
-		_ = informer.SetTransform(c.shrink)
-		c.informers[name] = informer
+		log := c.env.log.With("controller", c.name, "resource", r.gvr.Resource, "apiVersion", r.apiVersion)
+		from = &source{SharedIndexInformer: informer, log: log, failed: make(chan struct{})}
+		_ = from.SetTransform(c.shrink)
+		_ = from.SetWatchErrorHandlerWithContext(from.fail)
+		c.sources[name] = from
 		stop := c.stop
-		c.running.Go(func() { informer.Run(stop) })
+		c.running.Go(func() { from.Run(stop) })
 	}
 	c.mu.Unlock()
-	synced := informer.HasSynced
-	if handler != nil {
-		registration, err := informer.AddEventHandler(handler)
-		if err != nil {
-			return false // the informer has stopped
-		}
-		synced = registration.HasSynced
+	if handler == nil {
+		return from, from.HasSyncedChecker(), nil
 	}
-	return cache.WaitForCacheSync(ctx.Done(), synced)
+	registration, err := from.AddEventHandler(handler)
+	if err != nil {
+		return nil, nil, err
+	}
+	return from, registration.HasSyncedChecker(), nil
 }
 
-// watched reports whether a resource is watched.
-func (c *controller) watched(r resource) bool {
+// source returns the cache of a resource. nil means that the resource is not watched.
+func (c *controller) source(r resource) *source {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.informers[r.gvr.String()] != nil
-}
-
-func (c *controller) informer(r resource) cache.SharedIndexInformer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.informers[r.gvr.String()]
+	return c.sources[r.gvr.String()]
 }
 
 // stored returns the objects of a watched resource. They must not be changed.
 func (c *controller) stored(r resource) []*unstructured.Unstructured {
-	return unstructuredList(c.informer(r).GetStore().List())
+	return unstructuredList(c.source(r).GetStore().List())
 }
 
 // storedIn returns those of a namespace, or all for "".
@@ -66,7 +78,7 @@ func (c *controller) storedIn(r resource, namespace string) []*unstructured.Unst
 	if namespace == "" {
 		return c.stored(r)
 	}
-	items, err := c.informer(r).GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	items, err := c.source(r).GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
 		return nil
 	}
@@ -89,7 +101,7 @@ func (c *controller) parent(k key) *unstructured.Unstructured {
 	if k.namespace != "" {
 		name = k.namespace + "/" + k.name
 	}
-	item, ok, _ := c.informer(c.parents[k.resource].resource).GetStore().GetByKey(name)
+	item, ok, _ := c.source(c.parents[k.resource].resource).GetStore().GetByKey(name)
 	if !ok {
 		return nil
 	}
