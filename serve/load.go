@@ -222,7 +222,7 @@ func (s *set) handler(h *spec.Handler) *handler {
 
 // caller returns the caller of a handler. It is nil after a problem.
 func (s *set) caller(at spec.Pos, id string, c *spec.Call, env *expr.Env, daemon bool) call.Caller {
-	o := call.Options{Call: *c, Dir: s.dir}
+	o := call.Options{Call: *c, Dir: s.dir, Inputs: s.share.inputs}
 	var caller call.Caller
 	switch c.Way() {
 	case spec.Exec:

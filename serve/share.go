@@ -19,10 +19,11 @@ import (
 // So evaluations wait for nothing. A call that waits for memory may hold a slot of templates.
 // So calls that have memory wait for no such slot.
 type share struct {
-	evaluations *queue.Slots // of one expression or template
-	reviews     *queue.Slots // the same, for reviews
-	templates   *queue.Slots // calls that render the templates of children, until all are declared
-	lists       *queue.Slots // requests for the live children of an object
+	evaluations *queue.Slots  // of one expression or template
+	reviews     *queue.Slots  // the same, for reviews
+	templates   *queue.Slots  // calls that render the templates of children, until all are declared
+	lists       *queue.Slots  // requests for the live children of an object
+	inputs      *queue.Budget // of programs and hooks
 }
 
 // Slots of evaluations. One takes tens of megabytes at worst, and a processor.
@@ -42,7 +43,7 @@ func newShare() *share {
 	evaluations := min(max(runtime.GOMAXPROCS(0), leastEvaluations), mostEvaluations)
 	return &share{
 		evaluations: queue.NewSlots(evaluations), reviews: queue.NewSlots(max(evaluations/2, leastReviews)),
-		templates: queue.NewSlots(mostTemplates), lists: queue.NewSlots(mostLists),
+		templates: queue.NewSlots(mostTemplates), lists: queue.NewSlots(mostLists), inputs: call.NewInputs(),
 	}
 }
 

@@ -130,6 +130,12 @@ func ParseOutput(text []byte) (Output, error) {
 	if err := json.Unmarshal(text, &keys); err != nil {
 		return out, fmt.Errorf("the output is not a JSON object: %w; it begins with %q", err, cut(string(text), 60))
 	}
+	return parseOutput(text, keys)
+}
+
+// parseOutput reads the text of an object. It checks the keys, which may be fewer than those of
+// the text.
+func parseOutput(text []byte, keys map[string]json.RawMessage) (out Output, err error) {
 	for key := range keys {
 		if !contains(outputKeys, key) {
 			return out, fmt.Errorf("the output has the unknown key %q%s", key, suggest.DidYouMean(key, outputKeys, "%q"))

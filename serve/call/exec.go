@@ -2,7 +2,6 @@ package call
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +22,8 @@ type Options struct {
 	Call spec.Call
 	// Dir is the working directory of programs, and the folder of relative paths.
 	Dir string
+	// Inputs limits the memory for inputs. Callers may share it. nil means no limit.
+	Inputs *queue.Budget
 	// Environ returns the environment of the operator. nil means os.Environ.
 	Environ func() []string
 }
@@ -134,11 +135,11 @@ func (o *Options) once(ctx context.Context, r *Request) (Output, error) {
 		defer remove()
 		env = append(env, "KUBECONFIG="+path)
 	}
-	input, err := json.Marshal(r.Input)
+	input, release, err := o.input(ctx, r, r.Input)
 	if err != nil {
-		return Output{}, fmt.Errorf("encode the input: %w", err)
+		return Output{}, err
 	}
-	text, err := o.run(ctx, r.Log, append(input, '\n'), env)
+	text, err := o.run(ctx, r.Log, input, release, env)
 	if err != nil {
 		return Output{}, err
 	}
@@ -149,12 +150,14 @@ func (o *Options) once(ctx context.Context, r *Request) (Output, error) {
 func Run(ctx context.Context, o Options, env []string, log *slog.Logger) ([]byte, error) {
 	ctx, cancel := limited(ctx, o.timeout(DefaultExecTimeout))
 	defer cancel()
-	return o.run(ctx, log, nil, env)
+	return o.run(ctx, log, nil, func() {}, env)
 }
 
-func (o *Options) run(ctx context.Context, log *slog.Logger, input []byte, env []string) ([]byte, error) {
+// run runs a program. It calls release when the program has read its input, or has ended.
+func (o *Options) run(ctx context.Context, log *slog.Logger, input []byte, release func(), env []string) ([]byte, error) {
 	p, err := start(o.args(), env, o.Dir, false)
 	if err != nil {
+		release()
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
 	stderr := &lines{log: log}
@@ -165,6 +168,7 @@ func (o *Options) run(ctx context.Context, log *slog.Logger, input []byte, env [
 		pipes.Wait()
 	}()
 	pipes.Go(func() {
+		defer release()
 		_, _ = p.stdin.Write(input) // a program may exit without reading
 		closeAll(p.stdin)
 	})

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -75,10 +74,11 @@ func (h *HTTP) Call(ctx context.Context, r *Request) (Output, error) {
 }
 
 func (h *HTTP) post(ctx context.Context, r *Request) (Output, error) {
-	input, err := json.Marshal(r.Input)
+	input, release, err := h.options.input(ctx, r, r.Input)
 	if err != nil {
-		return Output{}, fmt.Errorf("encode the input: %w", err)
+		return Output{}, err
 	}
+	defer release()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.options.Call.HTTP.URL, bytes.NewReader(input))
 	if err != nil {
 		return Output{}, err

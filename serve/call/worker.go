@@ -81,13 +81,15 @@ func (w *worker) call(ctx context.Context, r *Request) (Output, error) {
 		return Output{}, err
 	}
 	w.id++
-	input, err := json.Marshal(line{w.id, r.Input})
+	input, release, err := w.options.input(ctx, r, line{w.id, r.Input})
 	if err != nil {
-		return Output{}, fmt.Errorf("encode the input: %w", err)
+		return Output{}, err
 	}
 	p, answered := w.running, make(chan response, 1)
 	go func(reader *bufio.Reader) { // ends when the pipes are closed
-		n, err := p.stdin.Write(append(input, '\n'))
+		n, err := p.stdin.Write(input)
+		input = nil
+		release()
 		if err != nil {
 			answered <- response{n, nil, err}
 			return
@@ -138,11 +140,7 @@ func (w *worker) parse(got response) (Output, error) {
 	}
 	w.responded, w.delay = true, 0
 	delete(keys, "id")
-	rest, err := json.Marshal(keys)
-	if err != nil {
-		return Output{}, err
-	}
-	return ParseOutput(rest)
+	return parseOutput(got.text, keys)
 }
 
 // fail ends the program after an error. sent is the number of bytes of the call that were

@@ -3,7 +3,6 @@ package metacontroller
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf/client"
+	"gopf.dev/gopf/serve/call"
 )
 
 // Limits of hooks.
@@ -115,7 +115,7 @@ func (h *hook) close() {
 
 // call sends a request about a parent and decodes the response.
 func (h *hook) call(ctx context.Context, parent *unstructured.Unstructured, request map[string]any, into any) error {
-	body, err := json.Marshal(request)
+	body, err := call.Encode(request)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package side8
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,5 +24,13 @@ func TestVariablesOfAnObjectAreLimited(t *testing.T) {
 	}
 	if _, err := Variables(map[string]any{"spec": map[string]any{"text": strings.Repeat("x", 1<<20)}}); err != nil {
 		t.Errorf("an object of 1 MiB: %v", err)
+	}
+}
+
+// A tenant could use these characters to make the variable K8S six times as large.
+func TestTheVariableOfTheWholeObjectHasNoEscapesOfHTML(t *testing.T) {
+	env, err := Variables(map[string]any{"text": "<&>"})
+	if want := `K8S={"text":"<&>"}`; err != nil || !slices.Contains(env, want) {
+		t.Errorf("got %q, %v; want %s", env, err, want)
 	}
 }

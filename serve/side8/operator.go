@@ -1,8 +1,8 @@
 package side8
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -133,10 +133,11 @@ func Variables(object map[string]any) ([]string, error) {
 	if meta != nil && meta["finalizers"] == nil {
 		meta["finalizers"] = []any{}
 	}
-	text, err := json.Marshal(object)
+	text, err := call.Encode(object)
 	if err != nil {
 		return nil, err
 	}
+	text = bytes.TrimSuffix(text, []byte("\n"))
 	_, values, err := Environment(text)
 	if err != nil {
 		return nil, err
