@@ -61,11 +61,11 @@ func Update(method string, observed, desired *unstructured.Unstructured) (action
 }
 
 // Desired prepares the children of a response: it sets the default namespace and the marks
-// of the controller. If two children have the same name, the later one wins.
+// of the controller, in the objects of the list. If two children have the same name, the later
+// one wins, and has the place of the first one.
 func Desired(parent *unstructured.Unstructured, list []*unstructured.Unstructured, generate bool, decorator string) []*unstructured.Unstructured {
-	var desired []*unstructured.Unstructured
-	for _, item := range list {
-		c := item.DeepCopy()
+	desired, places := make([]*unstructured.Unstructured, 0, len(list)), make(map[childName]int, len(list))
+	for _, c := range list {
 		if c.GetNamespace() == "" && parent.GetNamespace() != "" {
 			c.SetNamespace(parent.GetNamespace())
 		}
@@ -84,18 +84,21 @@ func Desired(parent *unstructured.Unstructured, list []*unstructured.Unstructure
 			annotations[decoratorAnnotation] = decorator
 			c.SetAnnotations(annotations)
 		}
-		same := func(d *unstructured.Unstructured) bool { return sameObject(d, c) }
-		if i := slices.IndexFunc(desired, same); i >= 0 {
+		if i, ok := places[nameOf(c)]; ok {
 			desired[i] = c
 			continue
 		}
+		places[nameOf(c)] = len(desired)
 		desired = append(desired, c)
 	}
 	return desired
 }
 
-func sameObject(a, b *unstructured.Unstructured) bool {
-	return a.GetAPIVersion() == b.GetAPIVersion() && a.GetKind() == b.GetKind() && identity(a) == identity(b)
+// childName identifies a child.
+type childName struct{ apiVersion, kind, namespace, name string }
+
+func nameOf(obj *unstructured.Unstructured) childName {
+	return childName{obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName()}
 }
 
 // family are the children of one parent.
@@ -108,11 +111,14 @@ type family struct {
 // reconcile deletes, creates and updates children. It continues after errors.
 func (c *controller) reconcile(ctx context.Context, f family) error {
 	var problems []error
+	wanted := make(map[childName]bool, len(f.desired))
+	for _, d := range f.desired {
+		wanted[nameOf(d)] = true
+	}
 	for _, kind := range sortedKeys(f.observed) {
 		for _, name := range sortedKeys(f.observed[kind]) {
 			obj := f.observed[kind][name]
-			wanted := slices.ContainsFunc(f.desired, func(d *unstructured.Unstructured) bool { return sameObject(d, obj) })
-			if wanted || obj.GetDeletionTimestamp() != nil {
+			if wanted[nameOf(obj)] || obj.GetDeletionTimestamp() != nil {
 				continue
 			}
 			problems = append(problems, c.remove(ctx, c.children[kind].resource, obj))

@@ -20,7 +20,7 @@ import (
 // Limits of hooks.
 const (
 	defaultTimeout = 10 * time.Second
-	largestBody    = 16 << 20
+	largestBody    = 8 << 20
 	// idleConnections is the number of connections to a hook's server that are kept open. With
 	// the 2 of package http, several workers would connect for almost every call.
 	idleConnections = 64

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kjson "sigs.k8s.io/json"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // CompositeHookResponse is the response of a sync or finalize hook of a CompositeController.
@@ -38,11 +41,14 @@ func Decode(body []byte, into any, kind, version string, strict bool) error {
 	if kind == "finalize" {
 		kind = "sync"
 	}
+	if err := jsonvalue.Check(body, largestBody); err != nil {
+		return fmt.Errorf("the response of the hook is too large: %w", err)
+	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, into); err != nil {
 		return fmt.Errorf("can't unmarshal webhookResponse (version: %s, type: %s): %w", version, kind, err)
 	}
 	if !strict {
-		return nullItems(into)
+		return checkItems(into)
 	}
 	var shape any // does not check the contents of children and status
 	switch into.(type) {
@@ -69,31 +75,31 @@ func Decode(body []byte, into any, kind, version string, strict bool) error {
 	if err = errors.Join(append(problems, err)...); err != nil {
 		return fmt.Errorf("strict validation failed for %s webhookResponse (type: %s, mode: strict): %w", version, kind, err)
 	}
-	return nullItems(into)
+	return checkItems(into)
 }
 
-// nullItems refuses responses with null in a list.
-func nullItems(response any) error {
-	has := false
+// mostItems is the limit of the children, attachments or rules in a response.
+const mostItems = 5000
+
+// checkItems refuses responses with null in a list, or with a list that is too long.
+func checkItems(response any) error {
 	switch r := response.(type) {
 	case *CompositeHookResponse:
-		has = hasNull(r.Children)
+		return checkList("children", r.Children)
 	case *DecoratorHookResponse:
-		has = hasNull(r.Attachments)
+		return checkList("attachments", r.Attachments)
 	case *CustomizeHookResponse:
-		has = hasNull(r.RelatedResources)
-	}
-	if has {
-		return errors.New("the response has null as a list item")
+		return checkList("relatedResources", r.RelatedResources)
 	}
 	return nil
 }
 
-func hasNull[T any](list []*T) bool {
-	for _, item := range list {
-		if item == nil {
-			return true
-		}
+func checkList[T any](field string, list []*T) error {
+	if len(list) > mostItems {
+		return fmt.Errorf("the response has %d %s, and the limit is %d", len(list), field, mostItems)
 	}
-	return false
+	if slices.Contains(list, nil) {
+		return errors.New("the response has null as a list item")
+	}
+	return nil
 }

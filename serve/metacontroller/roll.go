@@ -63,7 +63,14 @@ type Revision struct {
 	Desired []*unstructured.Unstructured // of the hook's response for this form
 }
 
-func (r *Revision) has(m Member) bool { return slices.Contains(r.Members, m) }
+// set returns the members as a set.
+func set(members []Member) map[Member]bool {
+	all := make(map[Member]bool, len(members))
+	for _, m := range members {
+		all[m] = true
+	}
+	return all
+}
 
 // Rollout is the input of [Roll].
 type Rollout struct {
@@ -86,13 +93,18 @@ func Roll(r Rollout) (latest []Member, older [][]Member, desired []*unstructured
 	older = make([][]Member, len(r.Older))
 	var waiting []*unstructured.Unstructured
 	var moved []*unstructured.Unstructured // of the latest revision
+	atLatest, holder := set(r.Latest.Members), map[Member]int{}
+	for i := len(r.Older) - 1; i >= 0; i-- { // the first one that has a member counts
+		for _, m := range r.Older[i].Members {
+			holder[m] = i
+		}
+	}
 	for _, d := range r.Latest.Desired {
 		if r.Rolling(d) == nil {
 			continue
 		}
 		m := r.Member(d)
-		claimed := slices.ContainsFunc(r.Older, func(o Revision) bool { return o.has(m) })
-		if claimed && !r.Latest.has(m) && !r.equal(r.Observe(d), d) {
+		if _, claimed := holder[m]; claimed && !atLatest[m] && !r.equal(r.Observe(d), d) {
 			waiting = append(waiting, d)
 			continue
 		}
@@ -107,14 +119,22 @@ func Roll(r Rollout) (latest []Member, older [][]Member, desired []*unstructured
 			condition = &Condition{"False", "RolloutProgressing", fmt.Sprintf("updating %s %s", next.GetKind(), r.Member(next).Name)}
 		}
 	}
+	forms := make([]map[childName]*unstructured.Unstructured, len(r.Older))
+	for i, o := range r.Older {
+		forms[i] = make(map[childName]*unstructured.Unstructured, len(o.Desired))
+		for _, d := range o.Desired {
+			forms[i][nameOf(d)] = d
+		}
+	}
 	for _, d := range r.Latest.Desired {
 		form := d
-		if slices.Contains(waiting, d) {
+		if len(waiting) > 0 && waiting[0] == d { // they have the same order
+			waiting = waiting[1:]
 			m := r.Member(d)
-			i := slices.IndexFunc(r.Older, func(o Revision) bool { return o.has(m) })
+			i := holder[m]
 			older[i] = append(older[i], m)
-			if k := slices.IndexFunc(r.Older[i].Desired, func(o *unstructured.Unstructured) bool { return sameObject(o, d) }); k >= 0 {
-				form = r.Older[i].Desired[k]
+			if former := forms[i][nameOf(d)]; former != nil {
+				form = former
 			}
 		}
 		desired = append(desired, form)

@@ -216,5 +216,6 @@ func setMembers(revision *unstructured.Unstructured, list []Member) {
 }
 
 func sameMembers(a, b []Member) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(m Member) bool { return !slices.Contains(b, m) })
+	in := set(b)
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(m Member) bool { return !in[m] })
 }

@@ -84,7 +84,7 @@ func claims(t *testing.T) map[string][]string {
 		"docs/from-metacontroller.md": {
 			"noticed after " + seconds(duration("serve/metacontroller", "credentialsAge")) + " s",
 			"after at most " + seconds(duration("serve/metacontroller", "lastStart")) + " s",
-			"A response may have " + mib(constant("serve/metacontroller", "largestBody")) + " MiB",
+			"A response may have " + mib(constant("serve/metacontroller", "largestBody")) + " MiB and " + count(constant("serve/metacontroller", "mostItems")) + " children",
 			"an ETag have " + mib(constant("serve/metacontroller", "keptResponses")) + " MiB",
 			"an object of more than " + kept + " MiB of memory", "as JSON needs " + kept + " MiB",
 			"an object of more than " + largest + " MiB of memory", "large objects need more than " + largestSync + " MiB",
