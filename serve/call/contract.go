@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/suggest"
 )
 
@@ -119,12 +120,16 @@ var outputKeys = []string{
 }
 
 // ParseOutput reads the output of a handler. Empty output means success. An unknown key is
-// an error, because it may be a typing mistake.
+// an error, because it may be a typing mistake. So is an output with too many values: decoded,
+// they take many times the memory of the text.
 func ParseOutput(text []byte) (Output, error) {
 	var out Output
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
 		return out, nil
+	}
+	if err := jsonvalue.Check(text, len(text)); err != nil {
+		return out, fmt.Errorf("the output is too large: %w", err)
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(text, &keys); err != nil {

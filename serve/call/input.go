@@ -36,7 +36,7 @@ func Encode(v any) ([]byte, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode the input: %w", err)
+		return nil, err
 	}
 	return b.Bytes(), nil
 }
@@ -58,7 +58,7 @@ func (o *Options) input(ctx context.Context, r *Request, v any) (text []byte, re
 	}
 	if text, err = Encode(v); err != nil {
 		release()
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("encode the input: %w", err)
 	}
 	return text, release, nil
 }

@@ -156,3 +156,18 @@ func TestTheSizeOfAnInputIsAboutThatOfItsJSON(t *testing.T) {
 		}
 	}
 }
+
+// A program may return values of its object. Decoded, these would take many times the memory.
+func TestAnOutputWithTooManyValuesIsRefused(t *testing.T) {
+	text := `{"id": 1, "result": [` + strings.Repeat("[],", 300_000) + `[]]}`
+	file := filepath.Join(t.TempDir(), "output")
+	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]Caller{"exec": NewExec(script("cat " + file)), "kept": kept("cat " + file)} {
+		defer c.Close()
+		if _, err := c.Call(t.Context(), request(nil)); err == nil || !strings.HasSuffix(err.Error(), "is too large: it has more than 262144 values") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // worker is one kept program, which may not run now.
@@ -130,6 +132,9 @@ func (w *worker) last(answered <-chan response) response {
 // parse reads the response. If it has the id of another call, the program is out of step, and
 // parse ends it.
 func (w *worker) parse(got response) (Output, error) {
+	if err := jsonvalue.Check(got.text, len(got.text)); err != nil {
+		return Output{}, w.fail(fmt.Errorf("the response is too large: %w", err), got.sent)
+	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(got.text, &keys); err != nil {
 		return Output{}, w.fail(fmt.Errorf("the response is not a JSON object: %w; it begins with %q", err, cut(string(got.text), 60)), got.sent)

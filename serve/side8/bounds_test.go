@@ -2,10 +2,12 @@ package side8
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A tenant chooses the keys of its objects, and the name of a variable has all keys on its
@@ -32,5 +34,25 @@ func TestTheVariableOfTheWholeObjectHasNoEscapesOfHTML(t *testing.T) {
 	env, err := Variables(map[string]any{"text": "<&>"})
 	if want := `K8S={"text":"<&>"}`; err != nil || !slices.Contains(env, want) {
 		t.Errorf("got %q, %v; want %s", env, err, want)
+	}
+}
+
+// A script may print texts of its object. As JSON, the first output would take 300 GB.
+func TestAliasesInTheOutputOfAScriptAreLimited(t *testing.T) {
+	for name, output := range map[string]string{
+		"a large value":  "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 300_000) + "]",
+		"many values":    "- &a [" + strings.Repeat("1,", 1000) + "]\n- &b [" + strings.Repeat("*a,", 100) + "]\n- [" + strings.Repeat("*b,", 100) + "]",
+		"many levels":    strings.Repeat("[", 2000) + strings.Repeat("]", 2000),
+		"a value itself": "&a [*a]",
+	} {
+		began := time.Now()
+		got, err := Parse([]byte(output))
+		if err == nil || time.Since(began) > 10*time.Second {
+			t.Errorf("%s: got %.60v, %v", name, got, err)
+		}
+	}
+	got, err := Parse([]byte("a: &a {b: 1}\nc: [*a, *a]"))
+	if want := "map[a:map[b:1] c:[map[b:1] map[b:1]]]"; err != nil || fmt.Sprint(got) != want {
+		t.Errorf("got %v, %v", got, err)
 	}
 }

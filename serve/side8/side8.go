@@ -14,6 +14,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gopf.dev/gopf/serve/call"
 )
 
 // Finalizer is the finalizer of Side8.
@@ -113,7 +115,7 @@ func number(n json.Number) string {
 }
 
 // Parse returns the YAML document that a script has printed. No output is null. More than
-// one document is an error. Parse ignores tags.
+// one document is an error, and so is a document that is too large. Parse ignores tags.
 func Parse(output []byte) (any, error) {
 	d := yaml.NewDecoder(bytes.NewReader(output))
 	var node yaml.Node
@@ -126,18 +128,45 @@ func Parse(output []byte) (any, error) {
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("the output has more than one YAML document")
 	}
+	left := maxOutput
+	if !count(&node, &left, maxLevels) {
+		return nil, fmt.Errorf("the output takes more than %d MiB, or has more than %d levels, with the values of its aliases", maxOutput>>20, maxLevels)
+	}
 	oldBooleans(&node)
 	var v any
 	if err := node.Decode(&v); err != nil {
 		return nil, fmt.Errorf("the output is no YAML: %w", err)
 	}
-	text, err := json.Marshal(v)
+	text, err := call.Encode(v)
 	if err != nil {
 		return nil, fmt.Errorf("the output has no JSON form: %w", err)
 	}
 	var out any
 	err = json.Unmarshal(text, &out)
 	return out, err
+}
+
+// Limits of the output of a script. A text of some bytes can have many aliases of a large value.
+const (
+	maxOutput = 8 << 20 // bytes of texts, and 8 for each value
+	maxLevels = 1000
+)
+
+// count subtracts the size of a value, with those of its aliases. It returns false if there is
+// less left, or if the value has more levels.
+func count(n *yaml.Node, left *int, levels int) bool {
+	if *left -= 8 + len(n.Value); *left < 0 || levels == 0 {
+		return false
+	}
+	if n.Kind == yaml.AliasNode {
+		return count(n.Alias, left, levels-1)
+	}
+	for _, child := range n.Content {
+		if !count(child, left, levels-1) {
+			return false
+		}
+	}
+	return true
 }
 
 // oldBooleans applies the rule of YAML 1.1 to plain scalars: yes, no, on and off are
