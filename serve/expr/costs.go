@@ -50,7 +50,19 @@ func argumentsCost(function string, args []ref.Val, limit int) int {
 	case "sets.contains", "sets.intersects", "sets.equivalent":
 		return 2 * min(sizeOf(args[0])*deepCost(args[1], limit), sizeOf(args[1])*deepCost(args[0], limit))
 	case "json.encode", "format":
-		return formatCost(args, limit)
+		cost := 0
+		for _, arg := range args {
+			cost += formatCost(arg, limit-cost)
+		}
+		return cost
+	case "strings.quote":
+		return textSize(args[0]) / formatText
+	case "flatten":
+		levels := types.IntOne
+		if len(args) > 1 {
+			levels, _ = args[1].(types.Int)
+		}
+		return flattenCost(args[0], levels, limit)
 	}
 	if strings.HasPrefix(function, "get") && len(args) == 2 {
 		return zoneCost + textSize(args[1])/textCost
@@ -111,15 +123,65 @@ func inCost(item, list ref.Val, limit int) int {
 	return n + min(n*each, deepCost(list, limit))
 }
 
-// formatCost returns the cost of a text with all values, including those of lists and maps. A list can
-// have the same large text many times, so the text must not be made first.
-func formatCost(args []ref.Val, limit int) int {
-	cost := 0
-	for _, arg := range args {
-		cost += deepCost(arg, limit)
+// Costs of a text with all values of an argument. Making it takes much more memory than the
+// argument has. With these costs, it is about 32 bytes for each unit.
+const (
+	formatValue = 5
+	formatList  = 15 // in addition
+	formatMap   = 20 // in addition, and for each entry
+	formatText  = 4  // the number of bytes that cost 1; so the text has at most 4 MB
+)
+
+// formatCost returns the cost of a text with a value, including those of lists and maps. A list
+// can have the same large text many times, so the text must not be made first. It stops
+// counting beyond the limit.
+func formatCost(v ref.Val, limit int) int {
+	cost := formatValue
+	switch x := v.(type) {
+	case *types.Optional:
+		if x.HasValue() {
+			cost += formatCost(x.GetValue(), limit)
+		}
+	case traits.Mapper:
+		cost += formatMap
+		for it := x.Iterator(); cost <= limit && it.HasNext() == types.True; {
+			key := it.Next()
+			cost += formatMap + formatCost(key, limit-cost)
+			cost += formatCost(x.Get(key), limit-cost)
+		}
+	case traits.Lister:
+		cost += formatList
+		for it := x.Iterator(); cost <= limit && it.HasNext() == types.True; {
+			cost += formatCost(it.Next(), limit-cost)
+		}
+	case types.String:
+		cost += len(x)/formatText + escapes(string(x))
+	default:
+		cost += textSize(v) / formatText
 	}
-	if cost > maxText/textCost {
-		return limit + 1
+	return cost
+}
+
+// escapes returns the number of characters that JSON writes as several.
+func escapes(s string) (n int) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+			n++
+		}
+	}
+	return n
+}
+
+// flattenCost returns the cost of the items that flatten visits on so many levels. They are
+// visited twice, here and by the call. It stops counting beyond the limit.
+func flattenCost(v ref.Val, levels types.Int, limit int) int {
+	list, ok := v.(traits.Lister)
+	if !ok || levels < 0 {
+		return 2
+	}
+	cost := 2
+	for it := list.Iterator(); cost <= limit && it.HasNext() == types.True; {
+		cost += flattenCost(it.Next(), levels-1, limit-cost)
 	}
 	return cost
 }

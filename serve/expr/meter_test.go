@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -58,6 +59,7 @@ func TestLargeArgumentsAreCharged(t *testing.T) {
 		"a": slices.Repeat([]any{int64(1)}, 50_000), "b": numbers, "c": slices.Clone(numbers), "t": texts,
 		"s": strings.Repeat("x", 500_000), "r": strings.Repeat("x", 500_000), "long": slices.Repeat([]any{strings.Repeat("x", 1000)}, 400),
 		"deep": slices.Repeat([]any{slices.Repeat([]any{int64(1)}, 100)}, 500), "m": map[string]any{}, "zone": "Europe/Berlin",
+		"empty": slices.Repeat([]any{slices.Repeat([]any{[]any{}}, 100)}, 500),
 	}
 	keys := object["m"].(map[string]any)
 	for i := range 50_000 {
@@ -87,6 +89,7 @@ func TestLargeArgumentsAreCharged(t *testing.T) {
 		`size(object.a.map(x, lists.range(10000)))`,
 		`size(object.a.map(x, object.s.split("")))`,
 		`object.a.all(x, size(object.deep.flatten()) > 0)`,
+		`object.a.all(x, size(object.empty.flatten(2)) == 0)`,
 		`size(object.deep.distinct()) > 0 && size(object.b.distinct()) > 0`,
 		`sets.contains(object.b, object.c)`,
 		`sets.intersects(object.deep, object.deep.map(x, x + [2]))`,
@@ -104,6 +107,49 @@ func TestLargeArgumentsAreCharged(t *testing.T) {
 			t.Errorf("%s: it took %v and %d MiB", text, took, used)
 		}
 	}
+}
+
+// The texts of values take many times the memory of the values.
+func TestTextsOfManyValuesTakeLittleMemory(t *testing.T) {
+	keys := map[string]any{}
+	for i := range 50_000 {
+		keys[strconv.Itoa(i)] = int64(i)
+	}
+	for name, value := range map[string]any{
+		"numbers": slices.Repeat([]any{int64(1)}, 400_000), "texts": slices.Repeat([]any{"a"}, 400_000), "keys": keys,
+		"lists": slices.Repeat([]any{[]any{}}, 400_000), "maps": slices.Repeat([]any{map[string]any{}}, 400_000),
+		"small maps": slices.Repeat([]any{map[string]any{"a": int64(1)}}, 100_000), "text": strings.Repeat("x", 4_000_000),
+		"characters": strings.Repeat("\x01", 2<<20), "quotes": strings.Repeat(`"`, 2<<20),
+	} {
+		tried := map[string]bool{}
+		for _, text := range []string{`size(json.encode(object.a)) > 0`, `size("%s".format([object.a])) > 0`, `size(strings.quote(object.a)) > 0`} {
+			for part := 1; part <= 16; part *= 2 { // some of the parts are just below the limit
+				_, used, err := evaluate(t.Context(), t, text, map[string]any{"a": firstPart(value, part)})
+				if used > 36 {
+					t.Errorf("%s, 1/%d of %s: it took %d MiB, with the error %v", text, part, name, used, err)
+				}
+				tried[text] = tried[text] || err == nil
+			}
+		}
+		if !tried[`size(json.encode(object.a)) > 0`] {
+			t.Errorf("no part of %s has a text", name)
+		}
+	}
+}
+
+// firstPart returns the first nth of a value.
+func firstPart(value any, n int) any {
+	switch v := value.(type) {
+	case string:
+		return v[:len(v)/n]
+	case []any:
+		return v[:len(v)/n]
+	}
+	part, all := map[string]any{}, value.(map[string]any)
+	for _, key := range sortedKeys(all)[:len(all)/n] {
+		part[key] = all[key]
+	}
+	return part
 }
 
 // An operator must not fail on large objects whose users did nothing odd.
