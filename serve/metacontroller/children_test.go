@@ -62,7 +62,9 @@ func TestALongRolloutTakesLinearTime(t *testing.T) {
 
 // The objects of a tenant decide how many children a hook returns.
 func TestAResponseWithTooManyChildrenOrValuesIsRefused(t *testing.T) {
-	items := func(item string, n int) string { return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]" }
+	items := func(item string, n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+	}
 	const leaf = `{"apiVersion":"ctl.example.com/v1","kind":"Leaf","metadata":{"name":"a"}}`
 	for body, want := range map[string]string{
 		`{"children":` + items(leaf, mostItems) + `}`:   "",

@@ -29,6 +29,7 @@ type environment struct {
 	log       *slog.Logger
 	transport http.RoundTripper
 	workers   int
+	tags      *tags
 
 	fieldManager string // of server-side apply; empty means dynamic apply
 }
@@ -127,7 +128,7 @@ func newController(ctx context.Context, env environment, object *unstructured.Un
 		from *Hook
 		to   **hook
 	}{{"sync", c.spec.Hooks.Sync, &c.sync}, {"finalize", c.spec.Hooks.Finalize, &c.finalize}, {"customize", c.spec.Hooks.Customize, &c.customize}} {
-		made, err := newHook(ctx, h.kind, h.from, c.spec.EndpointConfigs, env.api, env.transport)
+		made, err := newHook(ctx, h.kind, h.from, c.spec.EndpointConfigs, env.api, env.transport, env.tags)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +169,7 @@ func (c *controller) run(ctx context.Context, ready func()) {
 		c.queue.ShutDown()
 		c.running.Wait()
 		for _, h := range []*hook{c.sync, c.finalize, c.customize} {
-			h.close()
+			h.end()
 		}
 	}()
 	for i, p := range c.parents {

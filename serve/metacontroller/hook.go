@@ -43,19 +43,19 @@ type hook struct {
 	connection         Connection
 	api                client.Client
 	base               http.RoundTripper // replaces the network in tests
+	tags               *tags             // of all hooks
 
 	mu     sync.Mutex
 	client *http.Client
 	header string
 	read   time.Time // of the credentials
-	tags   tags
 	etag   bool
 	tagAge time.Duration
 }
 
 // newHook returns the hook of a declaration. Without a webhook, it returns nil. It reads the
 // credentials once, to report mistakes.
-func newHook(ctx context.Context, kind string, h *Hook, configs []EndpointConfig, api client.Client, base http.RoundTripper) (*hook, error) {
+func newHook(ctx context.Context, kind string, h *Hook, configs []EndpointConfig, api client.Client, base http.RoundTripper, kept *tags) (*hook, error) {
 	if h == nil || h.Webhook == nil {
 		return nil, nil
 	}
@@ -65,7 +65,7 @@ func newHook(ctx context.Context, kind string, h *Hook, configs []EndpointConfig
 	}
 	n := &hook{
 		kind: kind, version: or(h.Version, V1), url: address, strict: h.strict(), timeout: defaultTimeout,
-		connection: ConnectionOf(h.Webhook.Connection, address, configs), api: api, base: base, tags: tags{limit: keptResponses},
+		connection: ConnectionOf(h.Webhook.Connection, address, configs), api: api, base: base, tags: kept,
 	}
 	if t := h.Webhook.Timeout; t != nil && t.Duration > 0 {
 		n.timeout = t.Duration
@@ -110,6 +110,14 @@ func (h *hook) connect(ctx context.Context) (*http.Client, string, error) {
 func (h *hook) close() {
 	if h != nil && h.client != nil {
 		h.client.CloseIdleConnections()
+	}
+}
+
+// end closes idle connections and drops the stored responses. h may be nil.
+func (h *hook) end() {
+	h.close()
+	if h != nil && h.etag {
+		h.tags.dropAll(h)
 	}
 }
 
@@ -161,9 +169,7 @@ func (h *hook) post(ctx context.Context, key string, body []byte) ([]byte, error
 	switch code := response.StatusCode; {
 	case code == http.StatusOK:
 		if tag := response.Header.Get("ETag"); h.etag && tag != "" {
-			h.mu.Lock()
-			h.tags.set(tagged{key, tag, text, time.Now()})
-			h.mu.Unlock()
+			h.tags.set(tagged{tagKey{h, key}, tag, text, time.Now()})
 		}
 		return text, nil
 	case has && (code == http.StatusNotModified || code == http.StatusPreconditionFailed):
@@ -200,22 +206,13 @@ func (h *hook) stored(key string) (tagged, bool) {
 	if !h.etag {
 		return tagged{}, false
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t, ok := h.tags.get(key)
-	if ok && h.tagAge > 0 && time.Since(t.stored) > h.tagAge {
-		h.tags.drop(key)
-		return tagged{}, false
-	}
-	return t, ok
+	return h.tags.get(tagKey{h, key}, h.tagAge)
 }
 
 // forget drops the stored response about a parent that is gone. h may be nil.
 func (h *hook) forget(key string) {
 	if h != nil && h.etag {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.tags.drop(key)
+		h.tags.drop(tagKey{h, key})
 	}
 }
 

@@ -16,7 +16,7 @@ func TestRequestsOfHooksHaveNoEscapesOfHTML(t *testing.T) {
 		text, err := io.ReadAll(r.Body)
 		got = string(text)
 		return respond(r, nil, map[string]any{"body": map[string]any{}}), err
-	}))
+	}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -209,7 +209,7 @@ func (m *manager) environment(api client.Client) (environment, error) {
 		return environment{}, err
 	}
 	m.env = &environment{
-		dynamic: dyn, transport: m.options.Transport, workers: m.options.Workers, fieldManager: m.options.ServerSide,
+		dynamic: dyn, transport: m.options.Transport, workers: m.options.Workers, fieldManager: m.options.ServerSide, tags: newTags(keptResponses),
 		resources: &resources{discovery: disc, allow: m.options.AllowKinds, age: m.options.Discovery, known: map[string]group{}},
 	}
 	return *m.env, nil

@@ -154,7 +154,7 @@ func TestParallelCallsOfAHookReuseTheirConnections(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	h, err := newHook(t.Context(), "sync", &Hook{Webhook: &Webhook{URL: &server.URL}}, nil, nil, nil)
+	h, err := newHook(t.Context(), "sync", &Hook{Webhook: &Webhook{URL: &server.URL}}, nil, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,31 +12,85 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// about returns the key of a response.
+func about(namespace string, i int) tagKey {
+	return tagKey{parent: fmt.Sprint("Thing/", namespace, "/", i)}
+}
+
 func TestStoredResponsesHaveATotalLimit(t *testing.T) {
-	kept := tags{limit: 1 << 20}
+	kept := newTags(1 << 20)
 	body := []byte(strings.Repeat("x", 100_000))
 	for i := range 50 {
-		kept.set(tagged{key: fmt.Sprint(i), tag: "t", body: body})
-		kept.set(tagged{key: fmt.Sprint(i), tag: "u", body: body}) // replaces the former
+		kept.set(tagged{key: about("a", i), tag: "t", body: body})
+		kept.set(tagged{key: about("a", i), tag: "u", body: body}) // replaces the former
+		if _, ok := kept.get(about("a", 0), 0); !ok {
+			t.Fatalf("a response that is used was dropped after %d others", i)
+		}
 		if kept.size > kept.limit {
 			t.Fatalf("%d bytes are kept", kept.size)
 		}
 	}
-	if _, ok := kept.get("39"); ok {
-		t.Error("the oldest responses are kept")
+	if _, ok := kept.get(about("a", 39), 0); ok {
+		t.Error("the responses that were not used are kept")
 	}
-	if last, ok := kept.get("49"); !ok || last.tag != "u" || len(kept.byKey) != 10 || kept.order.Len() != 10 {
+	if last, ok := kept.get(about("a", 49), 0); !ok || last.tag != "u" || len(kept.byKey) != 10 {
 		t.Errorf("%d responses are kept, want 10 with the newest", len(kept.byKey))
 	}
-	kept.set(tagged{key: "49", tag: "v", body: make([]byte, 2<<20)})
-	if _, ok := kept.get("49"); ok {
+	kept.set(tagged{key: about("a", 49), tag: "v", body: make([]byte, 2<<20)})
+	if _, ok := kept.get(about("a", 49), 0); ok {
 		t.Error("an outdated response is kept when the newer one is too large")
 	}
 	for i := range 50 {
-		kept.drop(fmt.Sprint(i))
+		kept.drop(about("a", i))
 	}
-	if kept.size != 0 || kept.order.Len() > 0 {
+	if kept.size != 0 || len(kept.shares) > 0 {
 		t.Errorf("%d bytes of nothing", kept.size)
+	}
+}
+
+// A tenant with many parents must not drop the responses of others.
+func TestTheNamespaceWithTheMostStoredResponsesLosesOne(t *testing.T) {
+	kept := newTags(1 << 20)
+	body := []byte(strings.Repeat("x", 100_000))
+	kept.set(tagged{key: about("few", 0), tag: "t", body: body})
+	for i := range 50 {
+		kept.set(tagged{key: about("many", i), tag: "t", body: body})
+	}
+	kept.set(tagged{key: about("few", 1), tag: "t", body: body})
+	for i := range 2 {
+		if _, ok := kept.get(about("few", i), 0); !ok {
+			t.Errorf("response %d of another namespace was dropped", i)
+		}
+	}
+	if _, ok := kept.get(about("many", 49), 0); !ok {
+		t.Error("the newest response is missing")
+	}
+}
+
+func TestHooksShareTheLimitOfStoredResponses(t *testing.T) {
+	url, kept := "http://hooks.test", newTags(keptResponses)
+	var hooks []*hook
+	for range 8 {
+		h, err := newHook(t.Context(), "sync", &Hook{Webhook: &Webhook{URL: &url}}, nil, nil, roundTripper(func(r *http.Request) (*http.Response, error) {
+			return respond(r, nil, map[string]any{"raw": strings.Repeat("x", 4<<20), "headers": map[string]any{"ETag": `"1"`}}), nil
+		}), kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.etag = true
+		hooks = append(hooks, h)
+		if _, err := h.post(t.Context(), "Thing/default/p", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept.size > keptResponses || len(kept.byKey) != 3 {
+		t.Errorf("the hooks keep %d responses with %d bytes", len(kept.byKey), kept.size)
+	}
+	for _, h := range hooks {
+		h.end()
+	}
+	if kept.size != 0 {
+		t.Errorf("hooks of stopped controllers keep %d bytes", kept.size)
 	}
 }
 
