@@ -23,6 +23,23 @@ type form struct {
 	response *CompositeHookResponse
 }
 
+// parallelForms is the number of hook calls of one sync at a time. A parent has as many forms as
+// it has ControllerRevisions, and its tenant may create those.
+const parallelForms = 4
+
+// trim drops the parts of a response for an older revision that no rollout needs: the status, and
+// the children that the revision does not claim.
+func (f *form) trim() {
+	claimed := set(members(f.object))
+	f.response.Status = nil
+	f.response.Children = slices.DeleteFunc(f.response.Children, func(o *unstructured.Unstructured) bool { return !claimed[memberOf(o)] })
+}
+
+// memberOf returns the name of a child in a revision.
+func memberOf(o *unstructured.Unstructured) Member {
+	return Member{o.GroupVersionKind().Group, o.GetKind(), o.GetName()}
+}
+
 // roll calls the hook for all revisions of the parent, moves children between them, and
 // returns one response.
 func (s *step) roll(ctx context.Context, selector labels.Selector, observed, related objects) (*CompositeHookResponse, error) {
@@ -34,11 +51,17 @@ func (s *step) roll(ctx context.Context, selector labels.Selector, observed, rel
 		return nil, err
 	}
 	failures := make([]error, len(forms))
+	slots := make(chan struct{}, parallelForms)
 	var calls sync.WaitGroup
 	for i, f := range forms {
+		slots <- struct{}{}
 		calls.Go(func() {
+			defer func() { <-slots }()
 			failures[i] = safely(func() (err error) {
 				f.response, err = s.response(ctx, f.parent, observed, related)
+				if err == nil && i > 0 {
+					f.trim()
+				}
 				return err
 			})
 		})
@@ -58,9 +81,7 @@ func (s *step) roll(ctx context.Context, selector labels.Selector, observed, rel
 		},
 		Observe: observed.get,
 		Equal:   equalForm,
-		Member: func(o *unstructured.Unstructured) Member {
-			return Member{o.GroupVersionKind().Group, o.GetKind(), o.GetName()}
-		},
+		Member:  memberOf,
 	}
 	if s.env.fieldManager != "" {
 		rollout.Equal = equalContent
