@@ -74,8 +74,7 @@ func (k *Kept) Call(ctx context.Context, r *Request) (Output, error) {
 			release()
 			continue
 		}
-		defer release()
-		return k.call(ctx, r, who)
+		return k.call(ctx, r, who, release)
 	}
 }
 
@@ -110,16 +109,39 @@ func (k *Kept) sleep(ctx context.Context, delay time.Duration, over <-chan struc
 	return nil
 }
 
-// call calls a program. The caller must hold a slot.
-func (k *Kept) call(ctx context.Context, r *Request, who tenant) (Output, error) {
+// call calls a program. The caller must hold a slot, which release gives back when the program
+// is idle again.
+func (k *Kept) call(ctx context.Context, r *Request, who tenant, release func()) (Output, error) {
 	w, ok := k.take(who)
 	if !ok {
+		release()
 		return Output{}, errStopping
 	}
-	defer k.put(w)
+	defer func() {
+		if w.left == nil {
+			k.put(w)
+			release()
+			return
+		}
+		go func() { // ends when k is closed, or earlier
+			began := w.left.began
+			w.settle(k.closed)
+			k.judge(r, who, w, began)
+			k.put(w)
+			release()
+		}()
+	}()
+	return k.repeat(ctx, w, r, who)
+}
+
+// repeat calls the program until it has seen the call.
+func (k *Kept) repeat(ctx context.Context, w *worker, r *Request, who tenant) (Output, error) {
 	for {
 		began := time.Now()
 		out, err := k.try(ctx, w, r)
+		if w.left != nil {
+			return out, err
+		}
 		var unstarted *startError
 		if !errors.As(err, &unstarted) {
 			k.judge(r, who, w, began)

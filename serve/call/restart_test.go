@@ -181,3 +181,75 @@ func TestCloseEndsCallsThatWaitForAProgram(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// review returns a request for the review of an object.
+func review(client, name string) *Request {
+	r := of("ns", name)
+	r.Input.Review = &Review{Operation: "CREATE", Client: client}
+	return r
+}
+
+// A network peer may disconnect during its review, or send one with a short deadline.
+func TestAReviewWhoseClientLeavesEndsNoProgram(t *testing.T) {
+	for name, leave := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"disconnects": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(100*time.Millisecond, cancel)
+			return ctx, cancel
+		},
+		"has a short deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 100*time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := spoiled(`sleep 0.5; printf '{"id": %d}\n' $id`)
+			defer k.Close()
+			first, err := k.Call(t.Context(), review("10.0.0.2", "good"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				ctx, cancel := leave(t.Context())
+				began := time.Now()
+				if _, err := k.Call(ctx, review("10.0.0.1", "bad")); !errors.Is(err, ctx.Err()) || time.Since(began) > 5*time.Second {
+					t.Errorf("got %v after %v", err, time.Since(began))
+				}
+				cancel()
+				out, err := k.Call(t.Context(), review("10.0.0.2", "good"))
+				if err != nil || out.Result != first.Result {
+					t.Errorf("the program is %v, want %v; error: %v", out.Result, first.Result, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAProgramThatHangsForAReviewIsEndedAfterTheClientHasLeft(t *testing.T) {
+	k := spoiled("sleep 1000", func(c *spec.Call) { c.CallTimeout = 500 * time.Millisecond })
+	defer k.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := k.Call(ctx, review("10.0.0.1", "bad")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := k.Call(t.Context(), review("10.0.0.2", "good")); err != nil {
+		t.Errorf("got %v", err)
+	}
+	if !k.backoffs.suspects(tenant{"10.0.0.1", "ns"}) {
+		t.Error("the client is not suspected")
+	}
+}
+
+func TestProgramsOfAbandonedReviewsEndWithTheOperator(t *testing.T) {
+	k := spoiled("sleep 1000")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := k.Call(ctx, review("10.0.0.1", "bad")); err == nil {
+		t.Error("the call succeeded")
+	}
+	began := time.Now()
+	if k.Close(); time.Since(began) > reviewTime-2*time.Second {
+		t.Errorf("the end took %v", time.Since(began))
+	}
+}

@@ -22,6 +22,7 @@ type worker struct {
 	reader  *bufio.Reader
 	drained chan struct{} // closed when stderr has ended
 	id      int64
+	left    *abandoned // the running call whose caller has left; nil means none
 
 	responded bool          // the running program has responded to a call
 	delay     time.Duration // of the next start; 0 means that the last program responded
@@ -48,6 +49,17 @@ type response struct {
 	text []byte
 	err  error
 }
+
+// abandoned is a call whose caller has left. The program may still respond.
+type abandoned struct {
+	answered <-chan response
+	began    time.Time
+	until    time.Time // the program is ended then
+}
+
+// reviewTime is the least time that a program has for a review. Any network peer can send
+// reviews with a short deadline, or disconnect. It must not end programs that others use.
+const reviewTime = 10 * time.Second
 
 // suits returns how well the worker suits a tenant; more is better. A tenant that
 // keeps to its workers ends no programs of others. A suspect has ended programs before: if it
@@ -77,7 +89,8 @@ func (w *worker) alive() bool {
 }
 
 // call sends the input and waits for the response. If the program was ended, running is nil.
-// A [startError] means that the call may be repeated.
+// A [startError] means that the call may be repeated. If the context of a review ends early, the
+// program continues, and the caller must call [worker.settle].
 func (w *worker) call(ctx context.Context, r *Request) (Output, error) {
 	if err := w.ensure(r.Log); err != nil {
 		return Output{}, err
@@ -99,16 +112,53 @@ func (w *worker) call(ctx context.Context, r *Request) (Output, error) {
 		text, err := readLine(reader, w.options.output())
 		answered <- response{n, text, err}
 	}(w.reader)
-	var got response
+	began := time.Now()
+	got, ok := w.await(answered, ctx.Done(), nil)
+	if ok {
+		return w.receive(got)
+	}
+	cause := context.Cause(ctx)
+	if r.Input.Review != nil && !errors.Is(cause, errCallTimeout) {
+		w.left = &abandoned{answered, began, began.Add(min(w.options.timeout(DefaultExecTimeout), reviewTime))}
+		if deadline, ok := ctx.Deadline(); ok && deadline.After(w.left.until) {
+			w.left.until = deadline
+		}
+		return Output{}, cause
+	}
+	w.end()
+	<-answered
+	return Output{}, cause
+}
+
+// settle waits for the response to the call whose caller has left, and ends the program if there
+// is none in time, or if closed is closed.
+func (w *worker) settle(closed <-chan struct{}) {
+	ctx, cancel := context.WithDeadline(context.Background(), w.left.until)
+	defer cancel()
+	if got, ok := w.await(w.left.answered, ctx.Done(), closed); ok {
+		_, _ = w.receive(got) // it ends a program that is out of step
+	} else {
+		w.end()
+		<-w.left.answered
+	}
+	w.left = nil
+}
+
+// await waits for the response. ok is false if one of the channels is closed first.
+func (w *worker) await(answered <-chan response, done, closed <-chan struct{}) (got response, ok bool) {
 	select {
 	case got = <-answered:
-	case <-p.exited:
-		got = w.last(answered)
-	case <-ctx.Done():
-		w.end()
-		<-answered
-		return Output{}, context.Cause(ctx)
+		return got, true
+	case <-w.running.exited:
+		return w.last(answered), true
+	case <-done:
+	case <-closed:
 	}
+	return response{}, false
+}
+
+// receive returns the output of a response.
+func (w *worker) receive(got response) (Output, error) {
 	if got.err != nil {
 		return Output{}, w.fail(got.err, got.sent)
 	}
