@@ -38,6 +38,11 @@ func (s *set) declare(op *gopf.Operator) {
 	for _, r := range s.resources {
 		base := s.filter(op.Resource(r.spec.Resource), r.spec.Where, r.when)
 		for _, h := range r.handlers {
+			if family := h.spec.Family(); family == spec.Validate || family == spec.Mutate {
+				c := &caller{set: s, op: op, handler: h}
+				c.review(s.filter(s.filter(op.Resource(r.spec.Resource), r.spec.Where, nil), h.spec.Where, nil), r.when, h.when)
+				continue
+			}
 			s.declareHandler(op, s.filter(base, h.spec.Where, h.when), h)
 		}
 	}
@@ -60,7 +65,7 @@ func (s *set) declare(op *gopf.Operator) {
 	})
 }
 
-// filter restricts a handle.
+// filter restricts a handle. when may be nil.
 func (s *set) filter(r *gopf.Resource[object], w spec.Where, when *expr.Expr) *gopf.Resource[object] {
 	for key, v := range w.Labels {
 		r = r.WithLabel(key, matcher(v))
@@ -80,20 +85,24 @@ func (s *set) filter(r *gopf.Resource[object], w spec.Where, when *expr.Expr) *g
 		if usesOld {
 			in.Old = c.Old().Object
 		}
-		if c.Operation != "" {
-			in.Review = &call.Review{Operation: string(c.Operation), User: jsonValue(c.User), Client: c.ClientAddress}
-		}
-		var ok bool
-		ctx := c.Context()
-		err := s.share.evaluate(ctx, in.Review, c.Object.GetNamespace(), func() (err error) {
-			ok, err = when.Bool(ctx, inputVars(&in))
-			return err
-		})
+		ok, err := s.holds(c.Context(), when, &in, c.Object.GetNamespace())
 		if err != nil {
-			panic(panics.PlainError{Err: fmt.Errorf("where.cel: %w", err)}) // the framework tries the object again later
+			panic(panics.PlainError{Err: err}) // the framework tries the object again later
 		}
 		return ok
 	})
+}
+
+// holds evaluates the condition of where.cel for an object in the namespace.
+func (s *set) holds(ctx context.Context, when *expr.Expr, in *call.Input, namespace string) (ok bool, err error) {
+	err = s.share.evaluate(ctx, in.Review, namespace, func() (err error) {
+		ok, err = when.Bool(ctx, inputVars(in))
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("where.cel: %w", err)
+	}
+	return ok, err
 }
 
 func reasonText(r gopf.Reason) string {
@@ -196,8 +205,6 @@ func (s *set) declareHandler(op *gopf.Operator, r *gopf.Resource[object], h *han
 			}
 			return nil // after the end of the context, an error is not a failure
 		}, opts...)
-	case spec.Validate, spec.Mutate:
-		c.review(r)
 	case spec.Reconciling:
 		c.reconcile(r, limits)
 	}
@@ -234,7 +241,10 @@ func (c *caller) change(r *gopf.Resource[object], limits []gopf.RetryOption) {
 	at(r, h.Field).On(reasonsOf(h.On), h.ID, fn, opts...)
 }
 
-func (c *caller) review(r *gopf.Resource[object]) {
+// review declares a handler of reviews, for the objects for which all conditions hold. A condition
+// may be nil. The handler evaluates them: a failure is then an error of the review, with the
+// text of the expression. A failure of a filter would look like a panic.
+func (c *caller) review(r *gopf.Resource[object], conditions ...*expr.Expr) {
 	h := c.handler.spec
 	var opts []gopf.ReviewOption
 	if len(h.Operations) > 0 {
@@ -253,6 +263,15 @@ func (c *caller) review(r *gopf.Resource[object]) {
 			Review: &call.Review{
 				Operation: string(v.Operation), Subresource: v.Subresource, User: jsonValue(v.User), DryRun: v.DryRun, Client: v.ClientAddress,
 			},
+		}
+		for _, when := range conditions {
+			if when == nil {
+				continue
+			}
+			candidate := &call.Input{Object: v.Raw(), Old: v.Old.Object, Review: in.Review}
+			if ok, err := c.set.holds(ctx, when, candidate, v.Object.GetNamespace()); err != nil || !ok {
+				return err
+			}
 		}
 		if c.handler.cel != nil {
 			return c.decide(ctx, v, in)

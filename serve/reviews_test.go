@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -188,5 +189,42 @@ func TestForgedReviewsDelayNoHandlers(t *testing.T) {
 	cluster.Wait(t, "example.com/v1/things", "tenant", "a", isDone)
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("the object of the tenant was handled after %v", took)
+	}
+}
+
+// Any user can create objects on which a condition fails, for example without a field.
+func TestAConditionThatFailsInAReviewIsNoPanic(t *testing.T) {
+	for name, where := range map[string]string{
+		"fails":   `{cel: 'object.spec.field == "x"'}`,
+		"holds":   `{cel: 'object.metadata.name == "a" && review.operation == "CREATE"'}`,
+		"is else": `{cel: 'object.metadata.name == "b"'}`,
+	} {
+		_, op := reviewing(t, `{id: a, validate: true, where: `+where+`, cel: 'size(object.spec.items) > 0'}`)
+		synctest.Test(t, func(t *testing.T) {
+			served := make(chan http.Handler, 1)
+			op.Settings.Admission.Server = webhook.Func(func(ctx context.Context, reviews http.Handler, announce func(webhook.ClientConfig)) error {
+				served <- reviews
+				announce(webhook.ClientConfig{URL: "https://example.com"})
+				<-ctx.Done()
+				return nil
+			})
+			var lines bytes.Buffer
+			stop := gopftest.Start(t, op, gopftest.NewCluster(t, "example.com/v1/things"), gopf.Log(slog.New(slog.NewTextHandler(&lines, nil))))
+			time.Sleep(5 * time.Second)
+			w := httptest.NewRecorder()
+			(<-served).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/a", strings.NewReader(reviewOf("default", ""))))
+			stop()
+			body, log := w.Body.String(), lines.String()
+			switch {
+			case strings.Contains(log, "panic") || strings.Contains(log, "goroutine"):
+				t.Errorf("%s: the log is\n%s", name, log)
+			case name == "fails" && (!strings.Contains(body, "where.cel: expression") || !strings.Contains(body, `"allowed":false`) || !strings.Contains(log, "where.cel: expression")):
+				t.Errorf("%s: got %s and the log\n%s", name, body, log)
+			case name == "holds" && !strings.Contains(body, "the object violates a"):
+				t.Errorf("%s: got %s", name, body)
+			case name == "is else" && !strings.Contains(body, `"allowed":true`):
+				t.Errorf("%s: got %s", name, body)
+			}
+		})
 	}
 }
