@@ -30,7 +30,6 @@ import (
 	"gopf.dev/gopf/internal/history"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/metrics"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
@@ -74,7 +73,7 @@ type Config struct {
 	Modest      *queue.Budget              // of modest turns; see [NewModestBudget]
 	Held        *queue.Budget              // of the objects of daemons; see [NewHeldBudget]
 	Declared    *queue.Budget              // of children and sub-handlers; see [NewDeclaredBudget]
-	Away        int                        // limits the objects of a namespace whose handlers run, by resource; 0 means no limit
+	Crowd       *queue.Crowd               // of running handlers; nil means that their memory has no limit
 	Waiting     *queue.Backlog             // of the queues of all controllers; nil means that only each has limits
 	Heavy       *process.HeavyWrites       // may be nil
 	Reads       *turnstile.Gate            // of objects whose size is not known, by namespace
@@ -112,7 +111,6 @@ type Controller struct {
 	served    discovery.Served
 	counts    *metrics.Resource // nil means that metrics are disabled
 	queue     *queue.Queue[string, entry]
-	crowds    loglimit.Limiter    // of [Controller.reportCrowd]
 	selector  metalabels.Selector // of the watches; nil means all objects
 	types     []*footprint.Type   // of the objects of handlers, for their memory
 	put       func(key string, e entry)

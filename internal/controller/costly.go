@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/queue"
 )
@@ -34,12 +36,12 @@ const (
 	// in bytes, and maxModestTurns the highest; see [NewModestBudget].
 	modestTurns    = 64 << 20
 	maxModestTurns = 1 << 30
-	// callMemory is about the memory of a running handler of a small object, in bytes, with
-	// its turn. Such objects cost nothing, but one event can start the handlers of all of them:
-	// of an object that they refer to. So a namespace has a quarter of the memory limit for
-	// running handlers of a resource, at least for leastAway of them.
+	// callMemory is about the memory of a running handler, in bytes, without its object. Small
+	// objects cost nothing, but one event can start the handlers of all of them: of an object
+	// that they refer to. So a namespace has a quarter of the memory limit for running
+	// handlers, at least for leastCalls without their objects.
 	callMemory = 48 << 10
-	leastAway  = 256
+	leastCalls = 256
 	// heldObject is the estimated memory of an object, in bytes, from which on it counts for
 	// the limit of the objects of daemons. A daemon takes 21 KB without it.
 	heldObject = 64 << 10
@@ -65,7 +67,7 @@ const (
 // LimitMemory sets the budgets and the backlog for a process with this memory limit. The
 // turns, the objects of daemons and the declared children take three eighths of it together,
 // and entries that wait for turns about a seventh. One namespace can have three quarters of
-// the former, and a quarter of the limit for running handlers of small objects.
+// the former, and a quarter of the limit for the running handlers of small objects.
 //
 // Costly turns leave a quarter to the others, so modest turns do not wait for slow
 // handlers of large objects. Daemons run for long, and children are declared in turns that
@@ -77,11 +79,23 @@ func (c *Config) LimitMemory(limit int64) {
 	for _, part := range []*queue.Budget{c.Budget, c.Modest, c.Held, c.Declared} {
 		part.Whole = all
 	}
-	c.Away = int(min(max(limit/4/callMemory, leastAway), maxAllTurns))
+	c.Crowd = &queue.Crowd{Limit: int(min(max(limit/4, leastCalls*callMemory), maxAllTurns)), Reached: crowdReport(c.Log)}
 	c.Budget.Rest, c.Held.Counted, c.Declared.Counted = size/4, true, true
 	c.Waiting = &queue.Backlog{
 		CostlyLimit: int(min(max(limit/10, costlyBacklog), maxAllTurns)),
 		SpareLimit:  int(min(max(limit/28, packedBacklog), maxAllTurns)),
+	}
+}
+
+// crowdReport returns a function that warns that the handlers of a namespace run for so many
+// objects that others wait.
+func crowdReport(log *slog.Logger) func(namespace string) {
+	var limit loglimit.Limiter
+	return func(namespace string) {
+		if ok, _ := limit.Allow(""); ok {
+			log.Warn("So many handlers are running for the objects of a namespace that its other objects wait for them. Let handlers end and retry instead of waiting, or increase the memory limit.",
+				"namespace", namespace)
+		}
 	}
 }
 
@@ -120,14 +134,37 @@ const aYear = 365 * 24 * time.Hour
 // it: that is too slow for the goroutine of the watch. The Go types of handlers count with
 // the one that takes the most memory: handlers are called one by one.
 func (c *Controller) costOf(b *object.Body) int {
+	if cost := c.turnMemory(b); cost >= modestTurn {
+		return cost
+	}
+	return 0
+}
+
+// turnMemory estimates the memory of a turn of an object, in bytes. It may be 0 for small objects.
+func (c *Controller) turnMemory(b *object.Body) int {
 	typed := 0
 	for _, t := range c.types {
 		typed = max(typed, b.MemoryAs(t, modestTurn/typedCopies))
 	}
-	if cost := copies*b.Memory() + typedCopies*typed; cost >= modestTurn {
-		return cost
+	return copies*b.Memory() + typedCopies*typed
+}
+
+// callMemoryOf estimates the memory of a running handler of an object, in bytes. The memory of
+// modest and costly turns is that of their budgets.
+func (c *Controller) callMemoryOf(b *object.Body) int {
+	if memory := c.turnMemory(b); memory < modestTurn {
+		return callMemory + memory
 	}
-	return 0
+	return callMemory
+}
+
+// aside is the [process.Processor.Aside] of the controller, and inside its Inside.
+func (c *Controller) aside(b *object.Body, call func()) {
+	c.queue.Aside(b.Namespace, c.callMemoryOf(b), call)
+}
+
+func (c *Controller) inside(b *object.Body, part func()) {
+	c.queue.Inside(b.Namespace, c.callMemoryOf(b), part)
 }
 
 // callRoom is the [process.Room] of the controller.
@@ -232,7 +269,7 @@ func (c *Controller) reread(ctx context.Context, e entry) entry {
 			return e
 		}
 		c.processor.Logger(event.Body).Debug("Failed to read a large object again; retrying.", "error", err)
-		c.queue.Aside(of.Namespace, func() { _ = backoff.Sleep(ctx, rereading.After(attempt)) })
+		c.queue.Aside(of.Namespace, callMemory, func() { _ = backoff.Sleep(ctx, rereading.After(attempt)) })
 		if ctx.Err() != nil {
 			return e
 		}

@@ -81,14 +81,35 @@ func TestTheBudgetsFitTheMemoryLimit(t *testing.T) {
 	if c.Waiting.CostlyLimit != 256*mib/10 || c.Waiting.SpareLimit != 256*mib/28 {
 		t.Errorf("the backlogs have %d and %d", c.Waiting.CostlyLimit, c.Waiting.SpareLimit)
 	}
+	if c.Crowd.Limit != 64*mib {
+		t.Errorf("the running handlers of a namespace have %d", c.Crowd.Limit)
+	}
 	c.LimitMemory(math.MaxInt64) // no limit
 	parts := 2*c.Budget.Size + c.Modest.Size + c.Held.Size + c.Declared.Size
 	if all := c.Budget.Whole; all.Most-c.Budget.Rest < parts || c.Waiting.CostlyLimit < 100*costlyBacklog {
 		t.Errorf("without a limit, the whole is %d", all.Size)
 	}
 	c.LimitMemory(1)
-	if all := c.Budget.Whole; all.Size != modestTurns || c.Waiting.CostlyLimit != costlyBacklog || c.Waiting.SpareLimit != packedBacklog {
+	if all := c.Budget.Whole; all.Size != modestTurns || c.Crowd.Limit != leastCalls*callMemory || c.Waiting.CostlyLimit != costlyBacklog || c.Waiting.SpareLimit != packedBacklog {
 		t.Errorf("with a tiny limit, the whole is %d", all.Size)
+	}
+}
+
+func TestRunningHandlersCountWithTheirTurns(t *testing.T) {
+	c := &Controller{}
+	for size, want := range map[int][2]int{ // in KiB
+		100:     {48, 48},
+		10_000:  {100, 150},
+		50_000:  {48, 48}, // modest turns have a budget
+		900_000: {48, 48},
+	} {
+		b, err := object.Parse(fmt.Appendf(nil, `{"metadata":{"name":"a","uid":"u"},"text":%q}`, strings.Repeat("x", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.callMemoryOf(b) >> 10; got < want[0] || got > want[1] {
+			t.Errorf("an object of %d bytes: %d KiB, want %d to %d", size, got, want[0], want[1])
+		}
 	}
 }
 

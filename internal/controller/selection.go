@@ -67,7 +67,7 @@ func (c *Controller) lookUp(ctx context.Context, of object.Identity) (*object.Bo
 		}
 		c.processor.Log.Debug("Failed to read an object that may have left the selection; retrying.",
 			"namespace", of.Namespace, "name", of.Name, "error", err)
-		c.queue.Aside(of.Namespace, func() { _ = backoff.Sleep(ctx, rereading.After(attempt)) })
+		c.queue.Aside(of.Namespace, callMemory, func() { _ = backoff.Sleep(ctx, rereading.After(attempt)) })
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -82,7 +82,7 @@ const maxReads = 2
 // the selection.
 func (c *Controller) readLeft(ctx context.Context, of object.Identity) (body *object.Body, err error) {
 	leave := func() {}
-	c.queue.Aside(of.Namespace, func() { leave, err = c.config.Reads.Enter(ctx, of.Namespace, maxReads) })
+	c.queue.Aside(of.Namespace, callMemory, func() { leave, err = c.config.Reads.Enter(ctx, of.Namespace, maxReads) })
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/object"
@@ -32,6 +33,11 @@ type entry struct {
 // flight.
 const activeTurns = 64
 
+// listPatience is the time for which list items wait in a full queue. Then those of the
+// namespace that has filled it are queued without their content: slow handlers of one namespace
+// must not delay the rest of the list, and the events behind it, for others.
+const listPatience = 2 * time.Second
+
 // open creates the queue. work is the parent of the contexts of all turns.
 func (c *Controller) open(work context.Context) {
 	c.memories = map[string]*process.Memory{}
@@ -39,11 +45,11 @@ func (c *Controller) open(work context.Context) {
 		c.members = members{}
 	}
 	c.queue = queue.New(queue.Config[string, entry]{
-		Turn: c.turn, Follow: c.follow, Add: c.add, Merge: c.merge, Shed: c.shed, Keeps: keeps, SpareLimit: packedBacklog, Backlog: c.config.Waiting, Weigh: weigh, Urgent: urgent, Limit: c.config.Backlog, Workers: c.config.WorkerLimit, Active: activeTurns, Away: c.config.Away, Crowded: c.reportCrowd,
+		Turn: c.turn, Follow: c.follow, Add: c.add, Merge: c.merge, Shed: c.shed, Keeps: keeps, SpareLimit: packedBacklog, Backlog: c.config.Waiting, Weigh: weigh, Urgent: urgent, Limit: c.config.Backlog, Workers: c.config.WorkerLimit, Active: activeTurns, Crowd: c.config.Crowd, Patience: listPatience,
 		Cost: c.cost, Budget: c.config.Budget, CostlyLimit: costlyBacklog, Large: costlyTurn, Modest: c.config.Modest,
 		Group: func(_ string, e entry) string { return e.namespace },
 	})
-	c.processor.Aside, c.processor.Inside, c.processor.Room = c.queue.Aside, c.queue.Inside, c.callRoom
+	c.processor.Aside, c.processor.Inside, c.processor.Room = c.aside, c.inside, c.callRoom
 	c.put = func(key string, e entry) { c.queue.Put(work, key, c.placed(key, e)) }
 	c.offer = func(key string, e entry) bool { return c.queue.Offer(work, key, c.placed(key, e)) }
 	c.take = func(e *process.Event) bool { // with work: index functions outlive their watch
@@ -52,14 +58,6 @@ func (c *Controller) open(work context.Context) {
 			return true
 		}
 		return c.skim(work, e)
-	}
-}
-
-// reportCrowd warns that the handlers of a namespace run for so many objects that others wait.
-func (c *Controller) reportCrowd(namespace string) {
-	if ok, _ := c.crowds.Allow(""); ok {
-		c.config.Log.Warn("So many handlers are running for the objects of a namespace that its other objects wait for them. Let handlers end and retry instead of waiting, or increase the memory limit.",
-			"resource", c.processor.Resource.String(), "namespace", namespace, "objects", c.config.Away)
 	}
 }
 

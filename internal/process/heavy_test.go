@@ -59,7 +59,7 @@ func TestWritesToLargeObjectsOfANamespaceAreSentOneByOne(t *testing.T) {
 		const each = 5
 		api := &slowAPI{body: sized(t, "a", "a", 1), now: map[string]int{}, most: map[string]int{}}
 		var aside sync.Map
-		p := &Processor{Heavy: &HeavyWrites{}, Aside: func(namespace string, call func()) { aside.Store(namespace, true); call() }}
+		p := &Processor{Heavy: &HeavyWrites{}, Aside: func(body *object.Body, call func()) { aside.Store(body.Namespace, true); call() }}
 		var all sync.WaitGroup
 		began := time.Now()
 		took := sync.Map{}

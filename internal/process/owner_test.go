@@ -192,12 +192,12 @@ func BenchmarkSettledParent(b *testing.B) {
 func TestHandlersRunAsideAndChildrenAreWrittenInside(t *testing.T) {
 	p := newParent(t)
 	aside, called, applied := false, 0, 0
-	p.Aside = func(_ string, call func()) {
+	p.Aside = func(_ *object.Body, call func()) {
 		aside = true
 		defer func() { aside = false }()
 		call()
 	}
-	p.Inside = func(_ string, part func()) {
+	p.Inside = func(_ *object.Body, part func()) {
 		aside = false
 		defer func() { aside = true }()
 		part()

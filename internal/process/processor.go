@@ -92,12 +92,12 @@ type Processor struct {
 	Trail Trail
 	// Entrance limits the calls of change handlers and event handlers. May be nil.
 	Entrance *execute.Entrance
-	// Aside runs a blocking call for an object of the namespace without occupying an
-	// active slot: other objects proceed meanwhile. nil means that slots are unlimited.
-	Aside func(namespace string, call func())
+	// Aside runs a blocking call for an object without occupying an active slot: other objects
+	// proceed meanwhile. nil means that slots are unlimited.
+	Aside func(body *object.Body, call func())
 	// Inside runs a part of a call of Aside in an active slot. nil means that slots are
 	// unlimited.
-	Inside func(namespace string, part func())
+	Inside func(body *object.Body, part func())
 	// Alarm schedules another turn of the object. It replaces an earlier alarm.
 	Alarm func(key string, at time.Time)
 	// Mark returns the next value of the counter that also numbers lists and watch
@@ -313,7 +313,7 @@ func (p *Processor) aside(body *object.Body, fn func()) {
 		fn()
 		return
 	}
-	p.Aside(body.Namespace, fn)
+	p.Aside(body, fn)
 }
 
 // inside runs a part of a call of aside in an active slot; see [Processor.Inside].
@@ -322,7 +322,7 @@ func (p *Processor) inside(body *object.Body, fn func()) {
 		fn()
 		return
 	}
-	p.Inside(body.Namespace, fn)
+	p.Inside(body, fn)
 }
 
 // pend returns the pending work of the object, and creates it if necessary.

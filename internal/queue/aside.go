@@ -7,43 +7,41 @@ type returning struct {
 }
 
 // Aside runs a blocking call within a turn of the group without occupying an active slot,
-// so other turns proceed.
-func (q *Queue[K, E]) Aside(group string, fn func()) {
+// so other turns proceed. memory is that of the turn, in bytes; see [Config.Crowd].
+func (q *Queue[K, E]) Aside(group string, memory int, fn func()) {
 	if q.config.Active == 0 {
 		fn()
 		return
 	}
-	q.leave(group)
-	defer q.back(group)
+	q.leave(group, memory)
+	defer q.back(group, memory)
 	fn()
 }
 
 // Inside runs a part of a call of [Queue.Aside] in an active slot. It waits for the slot.
-func (q *Queue[K, E]) Inside(group string, fn func()) {
+// memory must be that of the call.
+func (q *Queue[K, E]) Inside(group string, memory int, fn func()) {
 	if q.config.Active == 0 {
 		fn()
 		return
 	}
-	q.back(group)
-	defer q.leave(group)
+	q.back(group, memory)
+	defer q.leave(group, memory)
 	fn()
 }
 
 // leave gives the active slot of a turn of the group to others.
-func (q *Queue[K, E]) leave(group string) {
+func (q *Queue[K, E]) leave(group string, memory int) {
+	q.config.Crowd.join(group, memory)
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.activate(group, -1)
-	q.away[group]++
-	crowded := q.away[group] == q.config.Away
 	q.advance()
-	q.mu.Unlock()
-	if crowded && q.config.Crowded != nil {
-		q.config.Crowded(group)
-	}
 }
 
 // back waits until the turn may be active again.
-func (q *Queue[K, E]) back(group string) {
+func (q *Queue[K, E]) back(group string, memory int) {
+	q.config.Crowd.leave(group, memory)
 	granted := make(chan struct{})
 	q.mu.Lock()
 	q.returning.push(group, returning{group, granted})
@@ -55,8 +53,5 @@ func (q *Queue[K, E]) back(group string) {
 // reactivate makes a turn that was aside active again. The lock must be held.
 func (q *Queue[K, E]) reactivate(r returning) {
 	q.activate(r.group, 1)
-	if q.away[r.group]--; q.away[r.group] == 0 {
-		delete(q.away, r.group)
-	}
 	close(r.back)
 }

@@ -37,8 +37,8 @@ type Config[K comparable, E any] struct {
 	Merge func(waiting []E, entry E) []E
 
 	// Shed returns a form of an entry that needs little memory. Put uses it instead
-	// of blocking if the turn of the entry is costly, or if it is urgent and its group has
-	// half of Limit or more. Put also uses it while Limit bytes or more wait for running
+	// of blocking if the turn of the entry is costly, or if its group has half of Limit or more
+	// and the entry is urgent; see also Patience. Put also uses it while Limit bytes or more wait for running
 	// turns. nil means that Put blocks.
 	//
 	// With roomy, the result may keep some bytes, which Keeps returns. They may take SpareLimit
@@ -83,12 +83,16 @@ type Config[K comparable, E any] struct {
 	// a turn may send thousands of requests, and those of other groups must not wait for it.
 	Active int
 
-	// Away limits the turns of a group that are in [Queue.Aside] at the same time: more turns of
-	// the group do not start. 0 means no limit. One event can cause turns of all keys of a
-	// group, and each takes memory until its call ends.
-	Away int
-	// Crowded is called when a group reaches Away, without any lock held. May be nil.
-	Crowded func(group string)
+	// Crowd limits the memory of the turns of a group that are in [Queue.Aside] at the same time:
+	// more turns of the group do not start. nil means no limit. One event can cause turns of
+	// all keys of a group, and each takes memory until its call ends.
+	Crowd *Crowd
+
+	// Patience is the time for which Put blocks in a full queue before entries that are not
+	// urgent are treated as urgent ones: those of a group that has half of Limit are shed, and
+	// those of other groups are accepted. It starts again when less than half of Limit waits.
+	// 0 means that they wait for as long as it takes.
+	Patience time.Duration
 }
 
 // Queue contains the waiting entries. An actor exists only while its key has entries,
@@ -111,8 +115,9 @@ type Queue[K comparable, E any] struct {
 	turns     int              // running turns
 	active    int              // running turns that are not aside
 	actives   map[string]int   // the same, by group
-	away      map[string]int   // turns that are aside, by group
 	spare     []chan func()    // goroutines that wait for a turn to run
+	stalled   time.Time        // since when Put has blocked; see [Config.Patience]
+	stall     *time.Timer      // ends the patience; nil means that Put has not blocked
 	closed    bool
 	wait      sync.WaitGroup
 }
@@ -167,7 +172,7 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	if c.Group == nil {
 		c.Group = func(K, E) string { return "" }
 	}
-	q := &Queue[K, E]{config: c, actors: map[K]*actor[E]{}, shares: map[string]int{}, actives: map[string]int{}, away: map[string]int{}}
+	q := &Queue[K, E]{config: c, actors: map[K]*actor[E]{}, shares: map[string]int{}, actives: map[string]int{}}
 	q.space.L = &q.mu
 	return q
 }
@@ -186,10 +191,10 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 			entry = q.config.Shed(key, entry, q.roomy())
 			break
 		}
-		if q.urgent(entry) && !q.hogs(key, entry) && !q.full(key, entry, 2) {
+		if q.pressing(entry) && !q.hogs(key, entry) && !q.full(key, entry, 2) {
 			break // another group has filled the queue
 		}
-		q.space.Wait()
+		q.block()
 	}
 	if !q.closed {
 		q.put(ctx, key, entry)
@@ -233,9 +238,36 @@ func (q *Queue[K, E]) Again(key K, entry E) {
 
 // sheds reports whether an entry for which the queue is full is shed: its turn is costly,
 // or its group alone has filled a large part of the queue, and other groups must not wait
-// for it. Entries that are not urgent wait.
+// for it.
 func (q *Queue[K, E]) sheds(key K, entry E) bool {
-	return q.config.Shed != nil && (q.config.Cost(key, entry) > 0 || q.urgent(entry) && q.hogs(key, entry))
+	return q.config.Shed != nil && (q.config.Cost(key, entry) > 0 || q.pressing(entry) && q.hogs(key, entry))
+}
+
+// pressing reports whether an entry must not wait for the turns of other groups: it is urgent,
+// or entries have waited for too long.
+func (q *Queue[K, E]) pressing(entry E) bool {
+	return q.urgent(entry) || !q.stalled.IsZero() && time.Since(q.stalled) >= q.config.Patience
+}
+
+// block waits until entries were taken, or the patience has ended.
+func (q *Queue[K, E]) block() {
+	if q.config.Patience > 0 && q.stall == nil {
+		q.stalled = time.Now()
+		q.stall = time.AfterFunc(q.config.Patience, func() {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.space.Broadcast()
+		})
+	}
+	q.space.Wait()
+}
+
+// calm starts the patience again.
+func (q *Queue[K, E]) calm() {
+	if q.stall != nil {
+		q.stall.Stop()
+		q.stalled, q.stall = time.Time{}, nil
+	}
 }
 
 // hogs reports whether the group of an entry has filled half of the queue.
@@ -337,7 +369,7 @@ func (q *Queue[K, E]) activate(group string, sign int) {
 
 // open reports whether a turn of the actor may start.
 func (q *Queue[K, E]) open(a *actor[E]) bool {
-	return q.mayBeActive(a.group) && (q.config.Away == 0 || q.away[a.group] < q.config.Away)
+	return q.mayBeActive(a.group) && q.config.Crowd.open(a.group, q, q.resume)
 }
 
 // need returns the memory of the turn of an entry.
@@ -463,6 +495,9 @@ func (q *Queue[K, E]) take(a *actor[E]) (entry E, some bool) {
 	if len(a.waiting) > 0 {
 		a.since = time.Now() // approximately
 	}
+	if q.weight < q.config.Limit/2 {
+		q.calm()
+	}
 	q.space.Broadcast()
 	return entry, true
 }
@@ -524,6 +559,7 @@ func (q *Queue[K, E]) Close() {
 	q.config.Backlog.add(-q.costly, -q.kept)
 	q.weight, q.costly, q.parked, q.kept, q.shares = 0, 0, 0, 0, map[string]int{}
 	q.dismiss()
+	q.calm()
 	q.space.Broadcast()
 	q.mu.Unlock()
 	q.wait.Wait()

@@ -296,7 +296,7 @@ func TestTurnsAsideDoNotOccupyActiveSlots(t *testing.T) {
 			note(&active, &most)
 			time.Sleep(time.Millisecond)
 			active.Add(-1)
-			q.Aside("", func() {
+			q.Aside("", 1, func() {
 				note(&aside, &mostAside)
 				time.Sleep(time.Hour)
 				aside.Add(-1)
@@ -332,8 +332,8 @@ func TestPartsInsideOccupyActiveSlots(t *testing.T) {
 		var q *Queue[int, int]
 		q = New(Config[int, int]{Active: 3, Turn: func(context.Context, int, int) {
 			note(&begun, &mostBegun)
-			q.Aside("", func() {
-				q.Inside("", func() {
+			q.Aside("", 1, func() {
+				q.Inside("", 1, func() {
 					note(&active, &most)
 					time.Sleep(time.Second)
 					active.Add(-1)
@@ -363,7 +363,7 @@ func TestStartedTurnsFinishFirst(t *testing.T) {
 			if n := begun.Add(1); n > most.Load() {
 				most.Store(n)
 			}
-			q.Aside("", func() {}) // quick, as most handlers are
+			q.Aside("", 1, func() {}) // quick, as most handlers are
 			time.Sleep(time.Second)
 			begun.Add(-1)
 		}})
@@ -387,11 +387,11 @@ func TestSlowTurnsOfOneGroupLeaveSlotsToOtherGroups(t *testing.T) {
 		var q *Queue[int, int]
 		q = New(Config[int, int]{Active: 3, Group: func(key, _ int) string { return strconv.Itoa(key / 100) }, Turn: func(_ context.Context, key, _ int) {
 			if key >= 100 {
-				q.Aside(strconv.Itoa(key/100), func() { time.Sleep(time.Millisecond) })
+				q.Aside(strconv.Itoa(key/100), 1, func() { time.Sleep(time.Millisecond) })
 				others.Add(1)
 				return
 			}
-			q.Aside("0", func() {})
+			q.Aside("0", 1, func() {})
 			most.Store(max(most.Load(), active.Add(1)))
 			<-release
 			active.Add(-1)
@@ -420,7 +420,7 @@ func TestClosingWaitsForTurnsThatAreAside(t *testing.T) {
 		var done atomic.Int32
 		var q *Queue[int, int]
 		q = New(Config[int, int]{Active: 1, Turn: func(context.Context, int, int) {
-			q.Aside("", func() { time.Sleep(time.Second) })
+			q.Aside("", 1, func() { time.Sleep(time.Second) })
 			done.Add(1)
 		}})
 		for key := range 5 {
