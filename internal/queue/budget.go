@@ -34,7 +34,8 @@ type Budget struct {
 	extra   bool      // one more turn may start
 	ended   time.Time // when a turn last ended or started as an extra one
 	watch   *time.Timer
-	waiting map[any]func() // by queue or caller; of a whole, by part and those
+	waiting map[any]func() // by queue, or by the budget itself for all callers; of a whole, by part and those
+	callers lines[*caller] // of Acquire
 }
 
 // shares are the parts of groups.
@@ -71,6 +72,11 @@ func (b *Budget) take(cost int, group string, owner any, notify func()) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.takeLocked(cost, group, owner, notify)
+}
+
+// takeLocked is take. The lock must be held.
+func (b *Budget) takeLocked(cost int, group string, owner any, notify func()) bool {
 	fits := b.used == 0 || b.fits(cost, group)
 	if !fits && !(b.extra && (b.shares[group] == 0 || b.used+cost <= 2*b.Size)) || !b.takeWhole(cost, group, owner, notify) {
 		b.wait(owner, notify)
@@ -220,30 +226,70 @@ func (b *Budget) Try(cost, own int, group string) (release func(), ok bool) {
 }
 
 // Acquire waits for room outside of queues. If one of the channels is closed first, it
-// returns without room. It returns the function that gives the room back.
+// returns without room. It returns the function that gives the room back. The callers of a
+// group get room in the order of their calls, and the groups take turns.
 func (b *Budget) Acquire(cost int, group string, done, stopping <-chan struct{}) (release func()) {
-	owner := new(int)
-	for {
-		again := make(chan struct{})
-		if b.take(cost, group, owner, sync.OnceFunc(func() { close(again) })) {
-			return func() { b.release(cost, group) }
-		}
-		select {
-		case <-again:
-			continue
-		case <-done:
-		case <-stopping:
-		}
-		b.forget(owner)
+	if b == nil || cost <= 0 {
 		return func() {}
+	}
+	c := &caller{cost, group, make(chan struct{})}
+	b.mu.Lock()
+	b.callers.push(group, c)
+	b.admit()
+	b.mu.Unlock()
+	select {
+	case <-c.ready:
+		return func() { b.release(cost, group) }
+	case <-done:
+	case <-stopping:
+	}
+	if b.forget(c) {
+		return func() {}
+	}
+	return func() { b.release(cost, group) } // it got room meanwhile
+}
+
+// caller is a call of [Budget.Acquire] that waits.
+type caller struct {
+	cost  int
+	group string
+	ready chan struct{} // closed when the caller has room
+}
+
+// serve gives room to callers of [Budget.Acquire].
+func (b *Budget) serve() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.admit()
+}
+
+// admit gives room to callers of [Budget.Acquire] for as long as there is some. It looks only at
+// the first caller of each group: thousands may wait, and room is given back as often. All
+// callers together are one waiting owner, so they compete with the queues. The lock must be held.
+func (b *Budget) admit() {
+	for {
+		c, ok := b.callers.pop(func(c *caller) bool { return b.takeLocked(c.cost, c.group, b, b.serve) })
+		if !ok {
+			return
+		}
+		close(c.ready)
 	}
 }
 
-// forget removes an owner that no longer waits.
-func (b *Budget) forget(owner any) {
+// forget removes a caller that no longer waits. It reports whether the caller waited. There may
+// be room for the callers behind it, which may need less.
+func (b *Budget) forget(c *caller) bool {
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	waited := b.callers.remove(c.group, func(other *caller) bool { return other == c })
+	b.leave(b)
+	b.admit()
+	return waited
+}
+
+// leave notes that an owner does not wait. The lock must be held.
+func (b *Budget) leave(owner any) {
 	delete(b.waiting, owner)
-	b.mu.Unlock()
 	if w := b.Whole; w != nil {
 		w.mu.Lock()
 		delete(w.waiting, claim{b, owner})
