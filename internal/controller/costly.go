@@ -56,6 +56,9 @@ const (
 	// costlyPatience is the time after which another costly turn starts although none
 	// has ended. Otherwise slow handlers would block all large objects.
 	costlyPatience = 10 * time.Second
+	// costlyGrace is the time after which namespaces without a costly turn get one at a time. It
+	// must be short: slow handlers of one namespace can take all memory of costly turns.
+	costlyGrace = 2 * time.Second
 	// copies is the number of decoded copies in a turn: the essence, the base, and the
 	// old and the new object for a handler.
 	copies = 4
@@ -100,7 +103,9 @@ func crowdReport(log *slog.Logger) func(namespace string) {
 }
 
 // NewBudget returns the budget of costly turns, which all controllers of an operator share.
-func NewBudget() *queue.Budget { return &queue.Budget{Size: costlyTurns, Patience: costlyPatience} }
+func NewBudget() *queue.Budget {
+	return &queue.Budget{Size: costlyTurns, Patience: costlyPatience, Grace: costlyGrace}
+}
 
 // NewModestBudget returns the budget of modest turns, which all controllers of an operator
 // share: a quarter of the memory limit of the process. One namespace can have three

@@ -8,6 +8,9 @@ import (
 // Budget limits the sum of the costs of turns that run at the same time. Several
 // queues may share it. A nil Budget has no limit.
 //
+// If no costly turn ends for the time of Grace, groups that have none get room nevertheless, one
+// turn at a time: slow turns of one group must not delay the first turns of all others.
+//
 // A turn that costs more than the whole budget runs while no other costly turn does.
 // If no costly turn ends for the time of Patience, one more may start: turns that take
 // very long must not block the others forever. They take at most twice the size, but a
@@ -22,6 +25,7 @@ type Budget struct {
 	Size     int
 	Most     int // of one group, whatever the others have; a group that has nothing never waits; 0 means no limit
 	Patience time.Duration
+	Grace    time.Duration // 0 means none
 
 	Whole   *Budget // with Size and Most; nil means that this is no part
 	Rest    int     // the room of the whole, and of a group in it, that is left to other parts
@@ -32,7 +36,9 @@ type Budget struct {
 	shares  shares    // the used part of each group that has something
 	counted shares    // of a whole: the used part of its counted parts
 	extra   bool      // one more turn may start
-	ended   time.Time // when a turn last ended or started as an extra one
+	grace   bool      // a group got room after the time of Grace, and has some
+	graced  string    // that group
+	ended   time.Time // when a turn last ended or started as an extra one, except for those of the graced group
 	watch   *time.Timer
 	waiting map[any]func() // by queue, or by the budget itself for all callers; of a whole, by part and those
 	callers lines[*caller] // of Acquire
@@ -78,6 +84,12 @@ func (b *Budget) take(cost int, group string, owner any, notify func()) bool {
 // takeLocked is take. The lock must be held.
 func (b *Budget) takeLocked(cost int, group string, owner any, notify func()) bool {
 	fits := b.used == 0 || b.fits(cost, group)
+	if !fits && b.graces(group) && b.takeWhole(cost, group, owner, notify) {
+		b.grace, b.graced = true, group
+		b.add(cost, group)
+		delete(b.waiting, owner)
+		return true
+	}
 	if !fits && !(b.extra && (b.shares[group] == 0 || b.used+cost <= 2*b.Size)) || !b.takeWhole(cost, group, owner, notify) {
 		b.wait(owner, notify)
 		return false
@@ -135,6 +147,11 @@ func (b *Budget) fits(cost int, group string) bool {
 	return has == 0 || has+cost <= b.Most && b.used+cost <= b.Size
 }
 
+// graces reports whether a turn of the group starts because of Grace. The lock must be held.
+func (b *Budget) graces(group string) bool {
+	return b.Grace > 0 && b.shares[group] == 0 && !b.grace && time.Since(b.ended) >= b.Grace
+}
+
 // wait records a waiting owner. The lock must be held.
 func (b *Budget) wait(owner any, notify func()) {
 	if b.waiting == nil {
@@ -149,24 +166,33 @@ func (b *Budget) wait(owner any, notify func()) {
 	b.waiting[owner] = notify
 }
 
-// arm sets the timer for an extra turn. The lock must be held.
+// arm sets the timer for the end of the grace, or for an extra turn. The lock must be held.
 func (b *Budget) arm() {
 	if b.watch != nil {
 		b.watch.Stop()
 	}
-	b.watch = time.AfterFunc(max(0, time.Until(b.ended.Add(b.Patience))), b.overtime)
+	wait := b.Patience
+	if b.Grace > 0 && time.Since(b.ended) < b.Grace {
+		wait = b.Grace
+	}
+	b.watch = time.AfterFunc(max(0, time.Until(b.ended.Add(wait))), b.overtime)
 }
 
-// overtime admits one more turn if none has ended for the time of Patience.
+// overtime admits one more turn if none has ended for the time of Patience, or those that are
+// due after the time of Grace.
 func (b *Budget) overtime() {
 	b.mu.Lock()
 	if len(b.waiting) == 0 {
 		b.mu.Unlock()
 		return
 	}
-	if time.Since(b.ended) < b.Patience {
+	if since := time.Since(b.ended); since < b.Patience {
 		b.arm()
-		b.mu.Unlock()
+		if b.Grace == 0 || since < b.Grace {
+			b.mu.Unlock()
+			return
+		}
+		b.tell()
 		return
 	}
 	b.extra, b.ended = true, time.Now() // if no waiting turn may start, the next try is later
@@ -200,8 +226,12 @@ func (b *Budget) release(cost int, group string) {
 	}
 	b.mu.Lock()
 	b.add(-cost, group)
-	b.ended = time.Now()
-	b.extra = false
+	if b.grace && group == b.graced {
+		b.grace = b.shares[group] > 0
+	} else {
+		b.ended = time.Now()
+		b.extra = false
+	}
 	b.tell()
 	if w := b.Whole; w != nil && b.Counted {
 		w.mu.Lock()

@@ -237,6 +237,7 @@ func claims(t *testing.T) map[string][]string {
 			"fill the queue of a resource for " + count(int64(duration("internal/controller", "listPatience").Seconds())) + " s",
 			"Objects that take less than about " + kib(constant("internal/controller", "heldObject")) + " KiB of memory do not count",
 			"after " + inWords(t, duration("internal/controller", "costlyPatience")) + " a warning names",
+			"without such a turn wait for two\nseconds at most",
 			"more than " + costlyTime + " s in the framework's own code",
 			"more than " + costlyMemory + " MiB of values",
 			"at most " + mib(constant("internal/controller", "costlyTurns")) + " MiB of memory together",
