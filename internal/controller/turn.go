@@ -36,7 +36,7 @@ const activeTurns = 64
 // listPatience is the time for which list items wait in a full queue. Then those of the
 // namespace that has filled it are queued without their content: slow handlers of one namespace
 // must not delay the rest of the list, and the events behind it, for others.
-const listPatience = 2 * time.Second
+const listPatience = time.Second
 
 // open creates the queue. work is the parent of the contexts of all turns.
 func (c *Controller) open(work context.Context) {

@@ -200,6 +200,9 @@ func claims(t *testing.T) map[string][]string {
 			"more than " + mib(footprint.MaxMemory) + " MiB as the type",
 			"with more than " + count(constant("internal/footprint", "maxQuantity")) + " characters or an exponent of more than " + count(constant("internal/footprint", "maxExponent")) + " digits",
 		},
+		"docs/tenancy.md": {
+			"progress waits for " + inWords(t, duration("internal/controller", "costlyGrace")) + " at most",
+		},
 		"docs/trust.md": {
 			"up to " + count(constant("internal/children", "MaxEntries")) + ", and deletes none",
 			"tries again after " + seconds(duration("internal/process", "teardownPolling")) + " seconds",
@@ -237,7 +240,7 @@ func claims(t *testing.T) map[string][]string {
 			"fill the queue of a resource for " + count(int64(duration("internal/controller", "listPatience").Seconds())) + " s",
 			"Objects that take less than about " + kib(constant("internal/controller", "heldObject")) + " KiB of memory do not count",
 			"after " + inWords(t, duration("internal/controller", "costlyPatience")) + " a warning names",
-			"without such a turn wait for two\nseconds at most",
+			"without such a turn wait for " + inWords(t, duration("internal/controller", "costlyGrace")) + " at most",
 			"more than " + costlyTime + " s in the framework's own code",
 			"more than " + costlyMemory + " MiB of values",
 			"at most " + mib(constant("internal/controller", "costlyTurns")) + " MiB of memory together",
