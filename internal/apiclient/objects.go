@@ -31,6 +31,9 @@ type Objects struct {
 	API API
 	// Known returns the known resources of the cluster.
 	Known func() []kind.Info
+	// Shared has the discoveries of all clients of an operator. nil means that each lookup of an
+	// unknown resource runs one.
+	Shared *Discoveries
 }
 
 // Offline returns a client that only looks up known resources.

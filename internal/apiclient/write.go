@@ -118,6 +118,9 @@ func (c *Objects) Delete(ctx context.Context, t kube.Target, o kube.DeleteOption
 func (c *Objects) settled(ctx context.Context, t kube.Target, send func() (*object.Body, error), judge func(now *object.Body, applied bool) (bool, error)) (*object.Body, error) {
 	for attempt := 1; ; attempt++ {
 		body, err := send()
+		if c.Shared != nil && (t.Info.Group == "apiextensions.k8s.io" || t.Info.Group == "apiregistration.k8s.io") {
+			c.Shared.Forget() // a handler may create objects of a kind that it has just installed
+		}
 		unknown, isLost := errors.AsType[*kube.UnknownOutcomeError](err)
 		if !isLost || t.Name == "" || attempt == sends {
 			return body, err

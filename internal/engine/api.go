@@ -36,7 +36,7 @@ type reviewAPI struct {
 
 // Objects returns a client for objects of any kind.
 func (r *reviewAPI) Objects() *apiclient.Objects {
-	return &apiclient.Objects{API: r.client, Known: r.cluster}
+	return &apiclient.Objects{API: r.client, Known: r.cluster, Shared: r.lookups}
 }
 
 // Wake calls delayed handlers of an object now; see [serving.Controllers.Wake].
@@ -54,7 +54,7 @@ func (op *operator) RESTConfig() *rest.Config { return op.client.RESTConfig() }
 
 // Objects returns a client for objects of any kind.
 func (op *operator) Objects() *apiclient.Objects {
-	return &apiclient.Objects{API: op.client, Known: op.cluster}
+	return &apiclient.Objects{API: op.client, Known: op.cluster, Shared: op.lookups}
 }
 
 // Post queues a Kubernetes event. It does not wait for the API server.

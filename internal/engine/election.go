@@ -29,6 +29,7 @@ const (
 	forLease     = 2 // one at a time, plus one that got no response
 	forPeering   = 8 // all peerings together
 	forDiscovery = 8
+	forLookups   = 8 // of resources that are not known
 	forProbes    = 1
 
 	forReviewHandlers = 32 // all requests of the handlers of reviews

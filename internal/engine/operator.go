@@ -7,6 +7,7 @@ import (
 
 	"gopf.dev/gopf/internal/admission"
 	"gopf.dev/gopf/internal/alarm"
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/controller"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
@@ -37,6 +38,7 @@ type operator struct {
 	control *admission.Control // nil means that there are no admission handlers
 	vitals  *vitals.Vitals
 	paths   pathcheck.Checks
+	lookups *apiclient.Discoveries
 
 	controllers *serving.Controllers
 	children    *owned.Children
@@ -68,6 +70,7 @@ func newOperator(c Config, client *kube.Client, v *vitals.Vitals, writes *lease.
 		resumed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 		pauses: map[string]string{},
 	}
+	op.lookups = &apiclient.Discoveries{Discover: client.Reserved(forLookups).Discover, Stopping: op.stopping}
 	op.entry = op.entrance()
 	if c.Insight != "" {
 		op.history = history.New()
@@ -88,7 +91,7 @@ func newOperator(c Config, client *kube.Client, v *vitals.Vitals, writes *lease.
 func (op *operator) newChildren() *owned.Children {
 	return owned.New(owned.Config{
 		Name: op.Name, Handlers: op.Handlers, Client: op.client, Stream: op.Stream, Log: op.Log,
-		Cluster: op.cluster, Has: op.paths.Has,
+		Cluster: op.cluster, Lookups: op.lookups, Has: op.paths.Has,
 		Wake:        func(owner string, of kind.Info, namespace string) { op.controllers.WakeOwned(owner, of, namespace) },
 		WakeWatched: func(owner, handler string) { op.controllers.WakeWatched(owner, handler) },
 		Listed:      func(of kind.Info) { op.controllers.WakeOwners(of) },
@@ -127,6 +130,7 @@ func (op *operator) cluster() []kind.Info { return op.controllers.Cluster() }
 // discovered passes the resources of the cluster to the parts that need them. It does not
 // block.
 func (op *operator) discovered(cluster []kind.Info) {
+	op.lookups.Forget()
 	if op.control != nil {
 		op.control.Discovered(cluster)
 	}

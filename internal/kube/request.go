@@ -148,7 +148,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		} else {
 			attempt-- // an early probe does not count; the pause continues
 		}
-		if err := pausing(ctx, func() (err error) { left, err = c.wait(ctx, pause, o); return err }); err != nil {
+		if err := Pause(ctx, func() (err error) { left, err = c.wait(ctx, pause, o); return err }); err != nil {
 			return fmt.Errorf("%w, while waiting to retry after: %w", err, o.err)
 		}
 	}

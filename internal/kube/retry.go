@@ -112,7 +112,7 @@ func (p *pauses) close() {
 // Sleep waits for d, inside the function given to [WithPauses] if there is one. It
 // returns an error only if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
-	return pausing(ctx, func() error { return backoff.Sleep(ctx, d) })
+	return Pause(ctx, func() error { return backoff.Sleep(ctx, d) })
 }
 
 // pausesKey is the context key of the function given to [WithPauses].
@@ -124,7 +124,9 @@ func WithPauses(ctx context.Context, within func(pause func())) context.Context 
 	return context.WithValue(ctx, pausesKey{}, within)
 }
 
-func pausing(ctx context.Context, pause func() error) (err error) {
+// Pause runs pause, inside the function given to [WithPauses] if there is one, and returns its
+// error.
+func Pause(ctx context.Context, pause func() error) (err error) {
 	within, ok := ctx.Value(pausesKey{}).(func(func()))
 	if !ok {
 		return pause()

@@ -27,6 +27,8 @@ type Config struct {
 
 	// Cluster returns the resources of the last discovery.
 	Cluster func() []kind.Info
+	// Lookups are the discoveries of resources that are not among them.
+	Lookups *apiclient.Discoveries
 	// Has reports for each path whether the schema of a resource has it.
 	Has func(ctx context.Context, of kind.Info, paths ...[]string) ([]bool, error)
 	// Wake is called when a child of the owner has changed, with the namespace of the
@@ -69,7 +71,7 @@ func New(config Config) *Children {
 		Store: store, Client: client, Stream: config.Stream, Label: config.Name, Log: config.Log,
 		Wake: config.Wake, Listed: config.Listed, Observe: config.Observe,
 	})
-	c.runner = &reconcile.Runner{Objects: &apiclient.Objects{API: client, Known: config.Cluster}, Store: store, Name: config.Name}
+	c.runner = &reconcile.Runner{Objects: &apiclient.Objects{API: client, Known: config.Cluster, Shared: config.Lookups}, Store: store, Name: config.Name}
 	return c
 }
 

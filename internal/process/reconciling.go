@@ -13,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/reconcile"
@@ -321,6 +322,7 @@ func (v *view) teardown(ctx context.Context, c *change) {
 		if i := slices.IndexFunc(entries, func(e children.Entry) bool { return e.Key == state.failed }); i > 0 {
 			entries[0], entries[i] = entries[i], entries[0] // if it still fails, there are no other requests
 		}
+		ctx := kube.WithPauses(ctx, func(pause func()) { v.aside(v.body, pause) })
 		done, blocking, failure := v.Reconcile.Runner.Teardown(ctx, reconcile.Owner{Info: v.Resource, Identity: v.body.Identity}, entries)
 		if state.failed = (children.Key{}); failure != nil && blocking != nil {
 			state.failed, blocking = blocking.Key, nil

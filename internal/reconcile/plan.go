@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/children"
@@ -31,7 +32,7 @@ type Step struct {
 // runs. A child whose dependency would be created or changed waits for it. A change that
 // has no effect is none.
 func (r *Runner) Plan(ctx context.Context, t Task) ([]Step, error) {
-	x := &run{Runner: r, Task: t, ready: map[*handler.Wanted]bool{}, full: map[string]string{}, turned: map[*handler.Wanted]bool{}}
+	x := &run{Runner: r, Task: t, began: time.Now(), ready: map[*handler.Wanted]bool{}, full: map[string]string{}, turned: map[*handler.Wanted]bool{}}
 	var steps []Step
 	for _, w := range t.Wanted {
 		if w.Problem == nil {
@@ -50,7 +51,7 @@ func (r *Runner) Plan(ctx context.Context, t Task) ([]Step, error) {
 	if t.Alone || len(t.Others) == 0 {
 		known = append(known, x.Unlisted(t.Owner, known)...)
 	}
-	kinds := x.kinds(known)
+	kinds := x.kinds(x.began, known)
 	for _, e := range known {
 		if e.Orphan || slices.ContainsFunc(t.Wanted, func(w *handler.Wanted) bool { return w.Key == e.Key }) {
 			continue

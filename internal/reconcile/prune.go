@@ -96,7 +96,7 @@ func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []childre
 	if len(undesired) == 0 { // as in most calls
 		return nil, nil, nil
 	}
-	kinds := r.kinds(undesired)
+	kinds := r.kinds(time.Now(), undesired)
 	undesired, err = r.deleteStrays(ctx, kinds, owner, undesired, deleted)
 	if err != nil {
 		return undesired, nil, err
@@ -230,8 +230,9 @@ func (r *Runner) findOwn(ctx context.Context, kinds *kinds, owner Owner, e child
 // inventory may be forged, with thousands of kinds that do not exist.
 type kinds struct{ apiclient.Lookup }
 
-func (r *Runner) kinds(entries []children.Entry) *kinds {
-	k := &kinds{apiclient.Lookup{Objects: r.Objects}}
+// kinds returns a lookup for the entries. since is [apiclient.Lookup.Since].
+func (r *Runner) kinds(since time.Time, entries []children.Entry) *kinds {
+	k := &kinds{apiclient.Lookup{Objects: r.Objects, Since: since}}
 	for _, e := range entries {
 		if gv, err := schema.ParseGroupVersion(e.APIVersion); err == nil {
 			k.Kinds = append(k.Kinds, gv.WithKind(e.Kind))

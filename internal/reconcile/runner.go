@@ -99,6 +99,7 @@ type Result struct {
 type run struct {
 	*Runner
 	Task
+	began  time.Time
 	result Result
 	ready  map[*handler.Wanted]bool
 	exist  map[*handler.Wanted]bool // the children that exist although the store does not have them
@@ -112,7 +113,7 @@ type run struct {
 // Run brings the children to their desired state, as far as that is possible now. One
 // child that cannot be applied does not affect the others. The error is that of Guard.
 func (r *Runner) Run(ctx context.Context, t Task) (Result, error) {
-	x := &run{Runner: r, Task: t, ready: map[*handler.Wanted]bool{}, full: map[string]string{}}
+	x := &run{Runner: r, Task: t, began: time.Now(), ready: map[*handler.Wanted]bool{}, full: map[string]string{}}
 	x.result.Inventory = &children.Inventory{Owner: t.Owner.UID, Entries: make([]children.Entry, 0, len(t.Wanted))}
 	desired := make([]children.Desired, 0, len(t.Wanted))
 	for _, w := range t.Wanted {
@@ -449,7 +450,7 @@ func (x *run) isOfAnother(ctx context.Context, child *childwatch.Child) (bool, e
 
 // exists reports whether an object exists. One that cannot be read counts as existing.
 func (x *run) exists(ctx context.Context, k children.Key, uid string) bool {
-	info, err := x.info(ctx, k)
+	info, err := x.info(ctx, x.began, k)
 	if _, unknown := errors.AsType[*apiclient.UnknownError](err); unknown {
 		return false
 	}
@@ -501,7 +502,7 @@ func (r *Runner) Content(ctx context.Context, c *childwatch.Child) handler.Conte
 		if kept := c.Body(); kept != nil {
 			return kept, nil
 		}
-		info, err := r.info(ctx, c.Key)
+		info, err := r.info(ctx, time.Time{}, c.Key)
 		var now *object.Body
 		if err == nil {
 			now, err = r.getOne(ctx, info, c.Key)
@@ -518,14 +519,14 @@ func (r *Runner) Content(ctx context.Context, c *childwatch.Child) handler.Conte
 
 // Live reads a child from the API server. nil means that it does not exist.
 func (r *Runner) Live(ctx context.Context, k children.Key) (*childwatch.Child, error) {
-	info, err := r.info(ctx, k)
+	info, err := r.info(ctx, time.Time{}, k)
 	if err != nil {
 		return nil, err
 	}
 	return r.read(ctx, k.Namespace, info, k)
 }
 
-// info returns the resource of a child.
-func (r *Runner) info(ctx context.Context, k children.Key) (kind.Info, error) {
-	return r.kinds([]children.Entry{{Key: k}}).info(ctx, k)
+// info returns the resource of an object. since is [apiclient.Lookup.Since].
+func (r *Runner) info(ctx context.Context, since time.Time, k children.Key) (kind.Info, error) {
+	return r.kinds(since, []children.Entry{{Key: k}}).info(ctx, k)
 }
