@@ -2,9 +2,12 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/children"
@@ -64,4 +67,17 @@ func TestAnEarlierDiscoveryDoesNotProveThatAnObjectIsGone(t *testing.T) {
 			t.Error("an owner of a new kind counts as gone")
 		}
 	})
+}
+
+func TestAnOwnerWhoseGroupCannotBeDiscoveredCountsAsExisting(t *testing.T) {
+	server := &young{}
+	x := &run{Runner: server.runner()}
+	if x.exists(t.Context(), database, "u2") {
+		t.Error("an object of an unknown kind exists")
+	}
+	server.found.Failed = map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: errors.New("no answer")}
+	x.Objects.Shared.Forget()
+	if !x.exists(t.Context(), database, "u2") {
+		t.Error("the object counts as gone")
+	}
 }

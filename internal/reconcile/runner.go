@@ -451,8 +451,8 @@ func (x *run) isOfAnother(ctx context.Context, child *childwatch.Child) (bool, e
 // exists reports whether an object exists. One that cannot be read counts as existing.
 func (x *run) exists(ctx context.Context, k children.Key, uid string) bool {
 	info, err := x.info(ctx, x.began, k)
-	if _, unknown := errors.AsType[*apiclient.UnknownError](err); unknown {
-		return false
+	if _, unknown := err.(*apiclient.UnknownError); unknown {
+		return false // a failed discovery of the group is another error
 	}
 	var body *object.Body
 	if err == nil {
