@@ -204,3 +204,36 @@ func TestBoundedFunctionsGiveTheSameResults(t *testing.T) {
 		}
 	}
 }
+
+// A text of the object may decide how numbers are written.
+func TestFormattedNumbersHaveCosts(t *testing.T) {
+	const n = 100_000
+	numbers := make([]any, n)
+	for i := range numbers {
+		numbers[i] = 1e308
+	}
+	vars := map[string]any{"object": map[string]any{"form": strings.Repeat("%.99f", n), "numbers": numbers}}
+	env, err := NewEnv([]string{"object"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, refused := range map[string]bool{
+		`object.form.format(object.numbers) != ""`:          true,
+		`json.encode(object.numbers) != ""`:                 false,
+		`"%.2f of %d".format([object.numbers[0], 3]) != ""`: false,
+	} {
+		x, err := env.Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err = x.Bool(t.Context(), vars); errors.Is(err, errCost) != refused {
+			t.Errorf("%s: got the error %v", text, err)
+		}
+		runtime.ReadMemStats(&after)
+		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 64 {
+			t.Errorf("%s: it took %d MiB", text, used)
+		}
+	}
+}

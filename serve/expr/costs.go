@@ -50,9 +50,12 @@ func argumentsCost(function string, args []ref.Val, limit int) int {
 	case "sets.contains", "sets.intersects", "sets.equivalent":
 		return 2 * min(sizeOf(args[0])*deepCost(args[1], limit), sizeOf(args[1])*deepCost(args[0], limit))
 	case "json.encode", "format":
-		cost := 0
+		cost, number := 0, 0
+		if function == "format" {
+			number = formatNumber
+		}
 		for _, arg := range args {
-			cost += formatCost(arg, limit-cost)
+			cost += formatCost(arg, number, limit-cost)
 		}
 		return cost
 	case "strings.quote":
@@ -130,32 +133,37 @@ const (
 	formatList  = 15 // in addition
 	formatMap   = 20 // in addition, and for each entry
 	formatText  = 4  // the number of bytes that cost 1; so the text has at most 4 MB
+	// formatNumber is the cost of a number in addition, if a text decides about its form: %.99f
+	// makes up to 409 bytes.
+	formatNumber = 100
 )
 
 // formatCost returns the cost of a text with a value, including those of lists and maps. A list
-// can have the same large text many times, so the text must not be made first. It stops
-// counting beyond the limit.
-func formatCost(v ref.Val, limit int) int {
+// can have the same large text many times, so the text must not be made first. number is the
+// cost of each number, in addition. formatCost stops counting beyond the limit.
+func formatCost(v ref.Val, number, limit int) int {
 	cost := formatValue
 	switch x := v.(type) {
 	case *types.Optional:
 		if x.HasValue() {
-			cost += formatCost(x.GetValue(), limit)
+			cost += formatCost(x.GetValue(), number, limit)
 		}
 	case traits.Mapper:
 		cost += formatMap
 		for it := x.Iterator(); cost <= limit && it.HasNext() == types.True; {
 			key := it.Next()
-			cost += formatMap + formatCost(key, limit-cost)
-			cost += formatCost(x.Get(key), limit-cost)
+			cost += formatMap + formatCost(key, number, limit-cost)
+			cost += formatCost(x.Get(key), number, limit-cost)
 		}
 	case traits.Lister:
 		cost += formatList
 		for it := x.Iterator(); cost <= limit && it.HasNext() == types.True; {
-			cost += formatCost(it.Next(), limit-cost)
+			cost += formatCost(it.Next(), number, limit-cost)
 		}
 	case types.String:
 		cost += len(x)/formatText + escapes(string(x))
+	case types.Double, types.Int, types.Uint:
+		cost += number
 	default:
 		cost += textSize(v) / formatText
 	}

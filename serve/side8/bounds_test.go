@@ -56,3 +56,21 @@ func TestAliasesInTheOutputOfAScriptAreLimited(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
+
+// A tenant chooses all fields of its object, except for its identity.
+func TestOtherFieldsCannotReplaceTheIdentityOfAnObject(t *testing.T) {
+	_, values, err := Environment([]byte(`{"Metadata": {"name": "victim"}, "kind": "Thing", "metadata": {"name": "mine", "namespace": "here"},
+		"KIND": "Secret", "metadata_name": "victim", "metadata": {"name": "mine", "namespace": "here"}, "metadata_namespace": "there", "metadata_other": "x",
+		"spec": {"metadata_name": "free"}, "spec_a": 1, "Spec_a": 2}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"K8S_METADATA_NAME": "mine", "K8S_METADATA_NAMESPACE": "here", "K8S_KIND": "Thing",
+		"K8S_METADATA_OTHER": "x", "K8S_SPEC_METADATA_NAME": "free", "K8S_SPEC_A": "2",
+	} {
+		if values[name] != want {
+			t.Errorf("%s is %q, want %q", name, values[name], want)
+		}
+	}
+}

@@ -30,13 +30,15 @@ const maxEnvironment = 6 << 20
 var ErrLarge = fmt.Errorf("the variables of the object take more than %d MiB", maxEnvironment>>20)
 
 // Environment returns the variables that describe an object to a script. text is the JSON
-// of the object. If two paths result in the same name, the later one wins. If they are too
+// of the object. If two paths result in the same name, the later one wins. But only the
+// identity of the object, which the API server checks, sets names like K8S_METADATA_NAME: a
+// tenant must not name another object with a field like metadata_name. If the variables are too
 // large for a program, it returns [ErrLarge].
 func Environment(text []byte) (names []string, values map[string]string, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	f := flattener{decoder: d, values: map[string]string{}}
-	if err := f.value("K8S"); err != nil {
+	f := flattener{decoder: d, values: map[string]string{}, checked: map[string]bool{}}
+	if err := f.value(root, false); err != nil {
 		return nil, nil, fmt.Errorf("flatten the object: %w", err)
 	}
 	return f.names, f.values, nil
@@ -47,10 +49,15 @@ type flattener struct {
 	decoder *json.Decoder
 	names   []string
 	values  map[string]string
-	size    int // of all names and values
+	checked map[string]bool // names of the identity
+	size    int             // of all names and values
 }
 
-func (f *flattener) value(path string) error {
+// root is the name of the variable with the whole object, and the start of all other names.
+const root = "K8S"
+
+// value sets the variables of the next value. checked means that it is a part of the identity.
+func (f *flattener) value(path string, checked bool) error {
 	token, err := f.decoder.Token()
 	if err != nil {
 		return err
@@ -66,25 +73,32 @@ func (f *flattener) value(path string) error {
 				}
 				key = name.(string) // JSON has no other keys
 			}
-			if err := f.value(path + "_" + strings.ToUpper(key)); err != nil {
+			identity := path == root && (key == "apiVersion" || key == "kind" || key == "metadata")
+			if err := f.value(path+"_"+strings.ToUpper(key), checked || identity); err != nil {
 				return err
 			}
 		}
 		_, err := f.decoder.Token() // the closing delimiter
 		return err
 	case bool:
-		return f.set(path, map[bool]string{true: "1", false: "0"}[v])
+		return f.set(path, map[bool]string{true: "1", false: "0"}[v], checked)
 	case nil:
-		return f.set(path, "")
+		return f.set(path, "", checked)
 	case string:
-		return f.set(path, v)
+		return f.set(path, v, checked)
 	case json.Number:
-		return f.set(path, number(v))
+		return f.set(path, number(v), checked)
 	}
 	return nil
 }
 
-func (f *flattener) set(name, value string) error {
+func (f *flattener) set(name, value string, checked bool) error {
+	if f.checked[name] && !checked {
+		return nil
+	}
+	if checked {
+		f.checked[name] = true
+	}
 	if f.size += len(name) + len(value); f.size > maxEnvironment {
 		return ErrLarge
 	}
