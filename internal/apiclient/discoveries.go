@@ -42,8 +42,8 @@ type attempt struct {
 }
 
 // after returns the result of a discovery that began at the given time or later, but at most
-// [lasting] ago, with its start. It may have to wait for the time of the next discovery. A
-// zero time never has to. The wait counts as a pause; see [kube.WithPauses].
+// [lasting] ago, with its start. It may wait for the time of the next discovery, except with a
+// zero time. The wait counts as a pause; see [kube.WithPauses].
 func (d *Discoveries) after(ctx context.Context, since time.Time) (found kube.Discovery, began time.Time, err error) {
 	for {
 		a := d.join()
