@@ -111,18 +111,18 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 	for _, o := range opts {
 		o(&spec)
 	}
+	list := r.req.Children
 	if len(spec.subs) > 0 {
-		r.req.Children.Mistake = errors.Join(r.req.Children.Mistake, errors.New("declare a child: it depends on a sub-handler"))
+		list.Reject(errors.New("declare a child: it depends on a sub-handler"))
 	}
 	w := &spec.Wanted
-	list := r.req.Children
 	c := &Child[C]{wanted: w, live: empty(child), reserve: list.Reserve}
 	if c.reserve == nil {
 		c.reserve = func(int) error { return nil }
 	}
 	if len(list.Wanted) == children.MaxEntries { // the number may come from the object
-		if !errors.Is(list.Mistake, errTooManyChildren) {
-			list.Mistake = errors.Join(list.Mistake, errTooManyChildren)
+		if !errors.Is(list.Mistake(), errTooManyChildren) {
+			list.Reject(errTooManyChildren)
 		}
 		return c
 	}
@@ -135,21 +135,19 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 		w.Problem, c.Message = err, err.Error()
 		return c
 	}
-	for _, other := range list.Wanted[:len(list.Wanted)-1] {
-		if err == nil && other.Key == w.Key && w.Name != "" {
-			err = fmt.Errorf("%s is declared twice", w.Key)
-		}
+	if err == nil && !list.Claim(w.Key) {
+		err = fmt.Errorf("%s is declared twice", w.Key)
 	}
 	if err != nil {
-		list.Mistake = errors.Join(list.Mistake, fmt.Errorf("declare a child: %w", err))
+		list.Reject(fmt.Errorf("declare a child: %w", err))
 		return c
 	}
 	if w.Rolling.Group != "" && w.Rolling.Limit < 1 {
-		list.Mistake = errors.Join(list.Mistake, fmt.Errorf("declare %s: RollingUpdate(%q, %d) allows no change", w.Key, w.Rolling.Group, w.Rolling.Limit))
+		list.Reject(fmt.Errorf("declare %s: RollingUpdate(%q, %d) allows no change", w.Key, w.Rolling.Group, w.Rolling.Limit))
 	}
 	if ready := spec.ready; ready != nil {
 		if !spec.fits(any(c.live)) {
-			list.Mistake = errors.Join(list.Mistake, fmt.Errorf("declare %s: the function of ReadyWhen takes another type than %T", w.Key, child))
+			list.Reject(fmt.Errorf("declare %s: the function of ReadyWhen takes another type than %T", w.Key, child))
 			return c
 		}
 		w.Ready = func(b *object.Body) bool {

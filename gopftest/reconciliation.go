@@ -85,7 +85,7 @@ func (c *ReconcileCall[T]) Run(fn func(context.Context, *gopf.Reconciliation[T])
 	c.t.Helper()
 	err := protect(func() error { return gopf.TestArguments[T]{}.ReconcileHandler(fn)(c.t.Context(), c.req) })
 	if err == nil {
-		err = c.req.Children.Mistake
+		err = c.req.Children.Mistake()
 	}
 	if err != nil {
 		c.req.Result = nil

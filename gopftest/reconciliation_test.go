@@ -123,3 +123,20 @@ func TestInvalidDeclarationsOfChildrenAreErrors(t *testing.T) {
 		})
 	}
 }
+
+// The number of children, and their names, may come from the object.
+func TestTheErrorOfManyEqualNamesIsShort(t *testing.T) {
+	c := gopftest.NewCluster(t, "kopf.dev/v1/kopfexamples", "v1/configmaps")
+	call := gopftest.Reconciliation(t, c, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": map[string]any{"name": "x", "namespace": "default"},
+	}})
+	err := call.Run(func(_ context.Context, r *gopf.Reconciliation[gopf.Unstructured]) error {
+		for range 500 {
+			gopf.Want(r, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "same"}})
+		}
+		return nil
+	})
+	if err == nil || strings.Count(err.Error(), "ConfigMap same is declared twice") != 10 || !strings.Contains(err.Error(), "there are 489 more mistakes") {
+		t.Errorf("got %v", err)
+	}
+}

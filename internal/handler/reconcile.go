@@ -2,6 +2,8 @@ package handler
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -90,9 +92,46 @@ type Children struct {
 	Listed func(children.Key) bool
 	// Again is the delay until the next call after a success. Unset means none.
 	Again Opt[time.Duration]
-	// Mistake is an invalid declaration of a child, such as one without a name. The call
-	// fails with it. May be nil.
-	Mistake error
+
+	keys     map[children.Key]bool // of Claim
+	mistakes []error               // of Reject
+	others   int                   // the mistakes that are not kept
+}
+
+// maxMistakes limits the mistakes that are kept. The number of children may come from the
+// object.
+const maxMistakes = 10
+
+// Claim notes the key of a declared child. It reports whether no other child has it.
+func (c *Children) Claim(k children.Key) bool {
+	if c.keys[k] {
+		return false
+	}
+	if c.keys == nil {
+		c.keys = map[children.Key]bool{}
+	}
+	c.keys[k] = true
+	return true
+}
+
+// Reject notes an invalid declaration of a child, such as one without a name. The call fails
+// with it.
+func (c *Children) Reject(err error) {
+	if len(c.mistakes) == maxMistakes {
+		c.others++
+		return
+	}
+	c.mistakes = append(c.mistakes, err)
+}
+
+// Mistake returns the first mistakes of [Children.Reject], and the number of others. nil means
+// that there is none.
+func (c *Children) Mistake() error {
+	all := c.mistakes
+	if c.others > 0 {
+		all = append(slices.Clip(all), fmt.Errorf("there are %d more mistakes", c.others))
+	}
+	return errors.Join(all...)
 }
 
 type childrenKey struct{}

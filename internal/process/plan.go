@@ -67,8 +67,8 @@ func (p *Processor) planOne(ctx context.Context, m *Memory, body *object.Body, p
 	if err != nil && (waits == nil || !waits.Wait) {
 		return err
 	}
-	if request.Children.Mistake != nil {
-		return request.Children.Mistake
+	if err := request.Children.Mistake(); err != nil {
+		return err
 	}
 	plan.Patch = request.Patch.Fields()
 	plan.Steps, err = p.Reconcile.Runner.Plan(ctx, reconcile.Task{

@@ -377,7 +377,7 @@ func (r *reconciling) attempt(ctx context.Context, request *handler.Request) exe
 // are its error. It takes an active slot: the number of objects whose children are being
 // written at the same time is limited, and so is the memory for their requests.
 func (r *reconciling) applyChildren(ctx context.Context, request *handler.Request, prune bool) (err error) {
-	if err := request.Children.Mistake; err != nil {
+	if err := request.Children.Mistake(); err != nil {
 		return &handler.PermanentError{Err: err}
 	}
 	if r.room != nil {
@@ -400,11 +400,7 @@ func (r *reconciling) applyChildren(ctx context.Context, request *handler.Reques
 		request.Log.Warn(result.Fight, "handler", r.handler.ID)
 		request.Post("Warning", "Fight", result.Fight)
 	}
-	var problems []error
-	for _, p := range result.Problems {
-		problems = append(problems, p.Err)
-	}
-	return errors.Join(problems...)
+	return result.Err()
 }
 
 // schedule sets the time of the next call.

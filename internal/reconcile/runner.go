@@ -84,15 +84,33 @@ type Problem struct {
 type Result struct {
 	Inventory *children.Inventory
 	Actions   []children.Action
-	Problems  []Problem
-	Waiting   string // the first child that is not ready, with the reason; "" means none
-	Failed    string // the first child that has failed, with the reason; "" means none
-	Written   int    // the number of requests that changed something
-	Changed   bool   // another client changed a child during its apply
+	Problems  []Problem // the first ones
+	Others    int       // the problems that are not in Problems
+	Waiting   string    // the first child that is not ready, with the reason; "" means none
+	Failed    string    // the first child that has failed, with the reason; "" means none
+	Written   int       // the number of requests that changed something
+	Changed   bool      // another client changed a child during its apply
 	// Again is the delay until the next repair of a child that another client keeps
 	// changing; 0 means that there is none.
 	Again time.Duration
 	Fight string // describes such a child when it is found first; "" means none
+}
+
+// maxProblems limits the problems that are kept. Each may have the long text of a response,
+// and clients choose how many children an object has.
+const maxProblems = 20
+
+// Err returns the first problems as an error, and the number of others. nil means that there
+// is no problem.
+func (r *Result) Err() error {
+	var all []error
+	for _, p := range r.Problems {
+		all = append(all, p.Err)
+	}
+	if r.Others > 0 {
+		all = append(all, fmt.Errorf("there are %d more problems", r.Others))
+	}
+	return errors.Join(all...)
 }
 
 // run is the state of one [Task].
@@ -387,6 +405,10 @@ func (x *run) wait(reason string) {
 }
 
 func (x *run) fail(reason string, err error) {
+	if len(x.result.Problems) == maxProblems {
+		x.result.Others++
+		return
+	}
 	x.result.Problems = append(x.result.Problems, Problem{reason, err})
 }
 
