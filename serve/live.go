@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/internal/apiclient"
-	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/childwatch"
 	requests "gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
@@ -77,12 +78,42 @@ func (l *living) list(ctx context.Context, api *apiclient.Client, owns []string)
 		if err != nil {
 			return err
 		}
-		namespace := ""
-		if info.Namespaced {
-			namespace = l.owner.GetNamespace() // "" means all: the owner is cluster-scoped
+		if err := l.read(ctx, api.Objects, info); err != nil {
+			return err
 		}
-		selected := kube.ListOptions{Selector: childwatch.Label + "=" + l.of.Operator}
-		err = api.Objects.Each(ctx, info, namespace, selected, func(body *bodies.Body) error { return l.add(info, body) })
+	}
+	return nil
+}
+
+// read reads the children of one kind. If the owner is cluster-scoped, they may be in all
+// namespaces, and each tenant can create any number of objects with the label of the operator.
+// So it reads only the children that the operator declared, one after the other.
+func (l *living) read(ctx context.Context, api *apiclient.Objects, info kind.Info) error {
+	namespace := ""
+	if info.Namespaced {
+		namespace = l.owner.GetNamespace() // "" means all: the owner is cluster-scoped
+	}
+	if info.Namespaced && namespace == "" && l.of.Listed != nil {
+		return l.readListed(ctx, api, info)
+	}
+	selected := kube.ListOptions{Selector: childwatch.Label + "=" + l.of.Operator}
+	return api.Each(ctx, info, namespace, selected, func(body *bodies.Body) error { return l.add(info, body) })
+}
+
+// readListed reads the children of one kind that are in an inventory of the owner.
+func (l *living) readListed(ctx context.Context, api *apiclient.Objects, info kind.Info) error {
+	for _, k := range l.of.Listed() {
+		target := kube.Target{Info: info, Namespace: k.Namespace, Name: k.Name}
+		if _, err := target.Path(); err != nil || k.APIVersion != info.APIVersion() || k.Kind != info.Kind {
+			continue // another kind, or a name that no object can have
+		}
+		body, err := api.Get(ctx, target)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err == nil {
+			err = l.add(info, body)
+		}
 		if err != nil {
 			return err
 		}
@@ -92,7 +123,7 @@ func (l *living) list(ctx context.Context, api *apiclient.Client, owns []string)
 
 // add keeps an object if it is a child.
 func (l *living) add(info kind.Info, body *bodies.Body) error {
-	if !l.owns(info, body) {
+	if childwatch.OwnerOf(body, l.of.Operator) != string(l.owner.GetUID()) {
 		return nil
 	}
 	raw := body.WithoutManagedFields().WithType(info.APIVersion(), info.Kind).Raw()
@@ -118,18 +149,6 @@ func (l *living) add(info kind.Info, body *bodies.Body) error {
 	}
 	l.all[key][id] = json.RawMessage(raw)
 	return nil
-}
-
-// owns reports whether an object is a child. A tenant could make objects in its namespace
-// children of a cluster-scoped object: those that the operator did not declare do not count.
-func (l *living) owns(info kind.Info, body *bodies.Body) bool {
-	if childwatch.OwnerOf(body, l.of.Operator) != string(l.owner.GetUID()) {
-		return false
-	}
-	if l.of.Listed == nil || body.Namespace == l.owner.GetNamespace() || body.Namespace == "" {
-		return true
-	}
-	return l.of.Listed(children.Key{APIVersion: info.APIVersion(), Kind: info.Kind, Namespace: body.Namespace, Name: body.Name})
 }
 
 func (l *living) reserve(bytes int) error {

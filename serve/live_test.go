@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,10 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/children"
 	requests "gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
 	bodies "gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
 )
@@ -66,20 +70,77 @@ func TestAHookGetsOnlyChildrenOfTheObject(t *testing.T) {
 	}
 }
 
-// Any tenant can create objects that refer to a cluster-scoped object.
-func TestAHookOfAClusterScopedObjectGetsOnlyDeclaredChildren(t *testing.T) {
-	l := livingOf("", &requests.Children{Listed: func(k children.Key) bool {
-		return k == children.Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "own"}
-	}})
-	for _, namespace := range []string{"ns", "tenant"} {
-		for _, name := range []string{"own", "forged"} {
-			if err := l.add(configMaps, configMap(t, namespace, name, controlled, 1)); err != nil {
-				t.Fatal(err)
-			}
+// server is an API server with objects of one kind. It notes the objects that it sends.
+type server struct {
+	apiclient.API
+	objects []*bodies.Body
+	failure error // of reads of single objects
+	sent    []string
+}
+
+func (s *server) Get(_ context.Context, of kube.Target) (*bodies.Body, error) {
+	if s.failure != nil {
+		return nil, s.failure
+	}
+	for _, body := range s.objects {
+		if body.Namespace == of.Namespace && body.Name == of.Name {
+			s.sent = append(s.sent, body.Namespace+"/"+body.Name)
+			return body, nil
 		}
 	}
-	if got := slices.Collect(maps.Keys(l.all["ConfigMap.v1"])); !slices.Equal(got, []string{"ns/own"}) {
-		t.Errorf("got %v", got)
+	return nil, apierrors.NewNotFound(of.Info.GVR().GroupResource(), of.Name)
+}
+
+func (s *server) List(_ context.Context, _ kind.Info, namespace string, _ kube.ListOptions, each func(*bodies.Body) error) (string, error) {
+	for _, body := range s.objects {
+		if namespace != "" && body.Namespace != namespace {
+			continue
+		}
+		s.sent = append(s.sent, body.Namespace+"/"+body.Name)
+		if err := each(body); err != nil {
+			return "", err
+		}
+	}
+	return "1", nil
+}
+
+// Any tenant can create objects that refer to a cluster-scoped object, or that only have the
+// label of the operator. The operator must not even read them.
+func TestTheOperatorReadsOnlyDeclaredChildrenOfAClusterScopedObject(t *testing.T) {
+	listed := []children.Key{{APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: "forged"}}
+	for _, name := range [][2]string{{"ns", "own"}, {"ns", "gone"}, {"ns", "replaced"}, {"ns", ".."}, {"", "own"}, {"other", "own"}} {
+		listed = append(listed, children.Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: name[0], Name: name[1]})
+	}
+	s := &server{objects: []*bodies.Body{
+		configMap(t, "ns", "own", controlled, 1), configMap(t, "ns", "forged", controlled, 1),
+		configMap(t, "ns", "replaced", `"labels": {}`, 1), configMap(t, "other", "own", controlled, 1),
+		configMap(t, "tenant", "own", controlled, 1), configMap(t, "tenant", "large", label+`"annotations": {}`, 1<<20),
+	}}
+	l := livingOf("", &requests.Children{Listed: func() []children.Key { return listed }})
+	if err := l.read(t.Context(), &apiclient.Objects{API: s}, configMaps); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(maps.Keys(l.all["ConfigMap.v1"])); !slices.Equal(got, []string{"ns/own", "other/own"}) {
+		t.Errorf("the children are %v", got)
+	}
+	if want := []string{"ns/own", "ns/replaced", "other/own"}; !slices.Equal(s.sent, want) {
+		t.Errorf("the operator has read %v, want %v", s.sent, want)
+	}
+	s.failure = apierrors.NewInternalError(errors.New("broken"))
+	if err := l.read(t.Context(), &apiclient.Objects{API: s}, configMaps); !apierrors.IsInternalError(err) {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+// The inventory may lack a child: another client can change it.
+func TestTheOperatorListsTheChildrenOfANamespacedObject(t *testing.T) {
+	s := &server{objects: []*bodies.Body{configMap(t, "ns", "own", controlled, 1), configMap(t, "tenant", "own", controlled, 1)}}
+	l := livingOf("ns", &requests.Children{Listed: func() []children.Key { return nil }})
+	if err := l.read(t.Context(), &apiclient.Objects{API: s}, configMaps); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Collect(maps.Keys(l.all["ConfigMap.v1"])); !slices.Equal(got, []string{"own"}) || !slices.Equal(s.sent, []string{"ns/own"}) {
+		t.Errorf("the children are %v; the operator has read %v", got, s.sent)
 	}
 }
 

@@ -87,9 +87,9 @@ type Children struct {
 	Reserve func(bytes int) error
 	// Operator is the name of the operator: the value of the label of its children.
 	Operator string
-	// Listed reports whether an inventory of the object has the child: another client cannot
-	// have forged it. May be nil.
-	Listed func(children.Key) bool
+	// Listed returns the children in the inventories of the object: clients of other namespaces
+	// cannot have forged them. nil means that the inventories are not known.
+	Listed func() []children.Key
 	// Again is the delay until the next call after a success. Unset means none.
 	Again Opt[time.Duration]
 

@@ -67,9 +67,15 @@ func (r *reconciling) load(ctx context.Context) error {
 	return nil
 }
 
-// listed reports whether an inventory of the object has the child.
-func (r *reconciling) listed(k children.Key) bool {
-	return r.inventory.Find(k) != nil || slices.ContainsFunc(r.others, func(e children.Entry) bool { return e.Key == k })
+// listed returns the children in the inventories of the object.
+func (r *reconciling) listed() []children.Key {
+	keys := make([]children.Key, 0, len(r.inventory.Entries)+len(r.others))
+	for _, entries := range [][]children.Entry{r.inventory.Entries, r.others} {
+		for _, e := range entries {
+			keys = append(keys, e.Key)
+		}
+	}
+	return keys
 }
 
 // loadedRecords are the records and inventories of all reconcile handlers. A turn needs
