@@ -94,6 +94,26 @@ func Desired(parent *unstructured.Unstructured, list []*unstructured.Unstructure
 	return desired
 }
 
+// checkNamespaces refuses namespaced children of a namespaced parent in other namespaces. Their
+// names may come from the parent, and so from a user without permissions in these namespaces. The
+// garbage collector would delete such children, because an owner must be in the same namespace.
+func (s *step) checkNamespaces(children []*unstructured.Unstructured) error {
+	own := s.parent.GetNamespace()
+	for _, d := range children {
+		if own == "" || d.GetNamespace() == own {
+			continue
+		}
+		r, err := s.env.resources.byKind(d.GetAPIVersion(), d.GetKind())
+		if err != nil {
+			return err
+		}
+		if r.namespaced {
+			return fmt.Errorf("the child %s of %s is in another namespace than its parent: the operator creates no such children", describe(d), describe(s.parent))
+		}
+	}
+	return nil
+}
+
 // childName identifies a child.
 type childName struct{ apiVersion, kind, namespace, name string }
 
@@ -178,10 +198,15 @@ func (c *controller) create(ctx context.Context, parent, desired *unstructured.U
 	own(parent, obj)
 	_, err = c.in(r, obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		c.env.log.Warn("Another object has the name of a child.", "controller", c.name, "parent", describe(parent), "child", describe(desired))
+		c.taken(parent, desired)
 		return nil
 	}
 	return err
+}
+
+// taken logs that a child cannot be created.
+func (c *controller) taken(parent, desired *unstructured.Unstructured) {
+	c.env.log.Warn("Another object has the name of a child.", "controller", c.name, "parent", describe(parent), "child", describe(desired))
 }
 
 // remove deletes a child, unless another object has taken its name in the meantime.

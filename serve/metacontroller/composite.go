@@ -65,7 +65,7 @@ func (s *step) response(ctx context.Context, parent *unstructured.Unstructured, 
 		return nil, err
 	}
 	response.Children = Desired(parent, response.Children, s.spec.GenerateSelector, "")
-	return response, nil
+	return response, s.checkNamespaces(response.Children)
 }
 
 // claim returns the children of the parent. It adopts orphans and releases children.

@@ -35,6 +35,10 @@ func (s *step) decorate(ctx context.Context) error {
 	if err := s.ask(ctx, s.parent, observed, related, &response); err != nil {
 		return err
 	}
+	desired := Desired(s.parent, response.Attachments, false, s.name)
+	if err := s.checkNamespaces(desired); err != nil {
+		return err
+	}
 	s.again(s.key, response.ResyncAfterSeconds)
 	// The children of a parent that left the selection are managed in the last sync too.
 	manage := managed(s.parent, s.finalizer)
@@ -44,7 +48,6 @@ func (s *step) decorate(ctx context.Context) error {
 	if !manage {
 		return nil
 	}
-	desired := Desired(s.parent, response.Attachments, false, s.name)
 	return s.reconcile(ctx, family{parent: s.parent, observed: observed, desired: desired})
 }
 
