@@ -52,9 +52,10 @@ type controller struct {
 	queue     workqueue.TypedRateLimitingInterface[key]
 	large     gate // of syncs with large objects
 
+	kept keptRules
+
 	mu        sync.Mutex
-	sources   map[string]*source // by group, version and plural
-	kept      map[key]customized
+	sources   map[string]*source     // by group, version and plural
 	applied   map[string]appliedForm // of the children that exist
 	written   map[key]write          // last writes of parents
 	synced    map[key]time.Time      // ends of the last syncs
@@ -85,7 +86,7 @@ type key struct {
 func newController(ctx context.Context, env environment, object *unstructured.Unstructured) (*controller, error) {
 	c := &controller{
 		env: env, composite: object.GetKind() == "CompositeController", name: object.GetName(), object: object, requested: Requested(object),
-		children: map[string]child{}, sources: map[string]*source{}, kept: map[key]customized{}, applied: map[string]appliedForm{}, written: map[key]write{}, synced: map[key]time.Time{}, relations: map[string]*relation{},
+		children: map[string]child{}, sources: map[string]*source{}, applied: map[string]appliedForm{}, written: map[key]write{}, synced: map[key]time.Time{}, relations: map[string]*relation{},
 		large: gate{limit: largeSyncs},
 	}
 	if err := convert(object.Object["spec"], &c.spec); err != nil {
@@ -241,11 +242,13 @@ func (c *controller) next(ctx context.Context) bool {
 	if parent == nil {
 		c.queue.Forget(k)
 		c.mu.Lock()
-		delete(c.kept, k)
 		delete(c.written, k)
 		delete(c.synced, k)
 		delete(c.warned, k)
 		c.mu.Unlock()
+		if c.customize != nil {
+			c.kept.drop(k, c.customize.version)
+		}
 		for _, h := range []*hook{c.sync, c.finalize, c.customize} {
 			h.forget(c.parents[k.resource].kind + "/" + k.namespace + "/" + k.name)
 		}

@@ -3,8 +3,11 @@ package metacontroller
 import (
 	"context"
 	"maps"
+	"slices"
+	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -19,6 +22,79 @@ type customized struct {
 	generation int64
 	rules      []*Rule
 	at         time.Time
+}
+
+// scope is a part of the cluster: the objects of a resource, in one namespace or with any namespace.
+type scope struct{ apiVersion, resource, namespace string }
+
+// keptRules are the kept responses of the customize hook. An event looks only at the rules that
+// may select its object: in v1, parents of other namespaces cost no time. keptRules is safe for
+// concurrent use.
+type keptRules struct {
+	mu       sync.RWMutex
+	byParent map[key]customized
+	byScope  map[scope]map[key][]*Rule
+}
+
+func (r *keptRules) get(k key) (customized, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	kept, ok := r.byParent[k]
+	return kept, ok
+}
+
+// set keeps the response for a parent. version is that of the hook.
+func (r *keptRules) set(k key, response customized, version string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byParent == nil {
+		r.byParent, r.byScope = map[key]customized{}, map[scope]map[key][]*Rule{}
+	}
+	r.remove(k, version)
+	r.byParent[k] = response
+	for _, rule := range response.rules {
+		s := scope{rule.APIVersion, rule.Resource, rule.scope(version, k.namespace)}
+		if r.byScope[s] == nil {
+			r.byScope[s] = map[key][]*Rule{}
+		}
+		r.byScope[s][k] = append(r.byScope[s][k], rule)
+	}
+}
+
+// drop forgets the response for a parent that is gone.
+func (r *keptRules) drop(k key, version string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.remove(k, version)
+}
+
+// remove forgets a response. The lock must be held.
+func (r *keptRules) remove(k key, version string) {
+	for _, rule := range r.byParent[k].rules {
+		s := scope{rule.APIVersion, rule.Resource, rule.scope(version, k.namespace)}
+		if delete(r.byScope[s], k); len(r.byScope[s]) == 0 {
+			delete(r.byScope, s)
+		}
+	}
+	delete(r.byParent, k)
+}
+
+// find adds the parents whose rules select an object.
+func (r *keptRules) find(of resource, obj *unstructured.Unstructured, version string, namespaceLabels func(string) map[string]string, selected map[key]bool) {
+	scopes := []scope{{of.apiVersion, of.gvr.Resource, ""}}
+	if namespace := obj.GetNamespace(); namespace != "" {
+		scopes = append(scopes, scope{of.apiVersion, of.gvr.Resource, namespace})
+	}
+	known := &metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), Labels: obj.GetLabels()} // obj copies its labels for each caller
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, s := range scopes {
+		for k, rules := range r.byScope[s] {
+			if !selected[k] && slices.ContainsFunc(rules, func(rule *Rule) bool { return rule.Matches(version, k.namespace, known, namespaceLabels) }) {
+				selected[k] = true
+			}
+		}
+	}
 }
 
 // related returns the related objects of the parent.
@@ -45,7 +121,7 @@ func (s *step) related(ctx context.Context) (objects, error) {
 		if found[r.key()] == nil {
 			found[r.key()] = map[string]*unstructured.Unstructured{}
 		}
-		for _, obj := range c.stored(r) {
+		for _, obj := range c.storedIn(r, rule.scope(c.customize.version, parent.GetNamespace())) {
 			if !rule.Matches(c.customize.version, parent.GetNamespace(), obj, c.namespaceLabels) || found.get(obj) != nil {
 				continue
 			}
@@ -63,19 +139,14 @@ func (s *step) related(ctx context.Context) (objects, error) {
 
 // rules returns the rules of a parent, from the customize hook if they are not kept.
 func (c *controller) rules(ctx context.Context, k key, parent *unstructured.Unstructured) ([]*Rule, error) {
-	c.mu.Lock()
-	kept, ok := c.kept[k]
-	c.mu.Unlock()
-	if ok && kept.uid == parent.GetUID() && kept.generation == parent.GetGeneration() && time.Since(kept.at) < keptTime {
+	if kept, ok := c.kept.get(k); ok && kept.uid == parent.GetUID() && kept.generation == parent.GetGeneration() && time.Since(kept.at) < keptTime {
 		return kept.rules, nil
 	}
 	var response CustomizeHookResponse
 	if err := c.customize.call(ctx, parent, map[string]any{"controller": c.requested, "parent": parent.Object}, &response); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.kept[k] = customized{parent.GetUID(), parent.GetGeneration(), response.RelatedResources, time.Now()}
+	c.kept.set(k, customized{parent.GetUID(), parent.GetGeneration(), response.RelatedResources, time.Now()}, c.customize.version)
 	return response.RelatedResources, nil
 }
 
@@ -100,27 +171,19 @@ func (s *step) relatives(ctx context.Context, rule *Rule, r resource) error {
 // relatedEvents queues the parents whose rules select a changed object.
 func (c *controller) relatedEvents(r resource) cache.ResourceEventHandler {
 	return c.events(func(old, now *unstructured.Unstructured) {
-		c.mu.Lock()
-		kept := maps.Clone(c.kept)
-		c.mu.Unlock()
-		for k, v := range kept {
-			if c.selects(k, v, r, old) || c.selects(k, v, r, now) {
-				c.queue.Add(k)
+		if old != nil && now != nil && maps.Equal(old.GetLabels(), now.GetLabels()) {
+			old = nil // the same rules select both
+		}
+		selected := map[key]bool{}
+		for _, obj := range []*unstructured.Unstructured{old, now} {
+			if obj != nil {
+				c.kept.find(r, obj, c.customize.version, c.namespaceLabels, selected)
 			}
 		}
-	})
-}
-
-func (c *controller) selects(k key, v customized, r resource, obj *unstructured.Unstructured) bool {
-	if obj == nil {
-		return false
-	}
-	for _, rule := range v.rules {
-		if rule.APIVersion == r.apiVersion && rule.Resource == r.gvr.Resource && rule.Matches(c.customize.version, k.namespace, obj, c.namespaceLabels) {
-			return true
+		for k := range selected {
+			c.queue.Add(k)
 		}
-	}
-	return false
+	})
 }
 
 func (c *controller) namespaceLabels(name string) map[string]string {

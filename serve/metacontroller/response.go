@@ -78,7 +78,7 @@ func Decode(body []byte, into any, kind, version string, strict bool) error {
 	return checkItems(into)
 }
 
-// mostItems is the limit of the children, attachments or rules in a response.
+// mostItems is the limit of the children or attachments in a response.
 const mostItems = 5000
 
 // checkItems refuses responses with null in a list, or with a list that is too long.
@@ -89,7 +89,10 @@ func checkItems(response any) error {
 	case *DecoratorHookResponse:
 		return checkList("attachments", r.Attachments)
 	case *CustomizeHookResponse:
-		return checkList("relatedResources", r.RelatedResources)
+		if err := checkList("relatedResources", r.RelatedResources); err != nil {
+			return err
+		}
+		return checkRules(r.RelatedResources)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package metacontroller
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +16,101 @@ type Rule struct {
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
 	Namespace         string                `json:"namespace"`
 	Names             []string              `json:"names"`
+
+	parsed *parsedRule // nil before parse
+}
+
+// Limits of the rules in a response. Each event of a related object is compared with the rules of
+// all parents that may select it.
+const (
+	mostRules = 100
+	// mostNames is the limit of the names in a rule.
+	mostNames = 1000
+	// mostParts is the limit of the requirements of a selector, and of their values together.
+	mostParts = 100
+	// allParts is the limit of the requirements and values of all rules together.
+	allParts = 1000
+)
+
+// parsedRule is the form of a rule that is compared with objects.
+type parsedRule struct {
+	objects, namespaces labels.Selector
+	names               map[string]bool
+	parts               int   // of both selectors
+	err                 error // of a rule that selects nothing
+}
+
+// parse prepares a rule. A mistake is the error of the later [Rule.Check].
+func (r *Rule) parse() {
+	p := &parsedRule{objects: labels.Everything(), namespaces: labels.Everything()}
+	r.parsed = p
+	if len(r.Names) > mostNames {
+		p.err = fmt.Errorf("a related rule of %s in %s has %d names, and the limit is %d", r.Resource, r.APIVersion, len(r.Names), mostNames)
+		return
+	}
+	if len(r.Names) > 0 {
+		p.names = make(map[string]bool, len(r.Names))
+		for _, name := range r.Names {
+			p.names[name] = true
+		}
+	}
+	for _, one := range []struct {
+		from *metav1.LabelSelector
+		to   *labels.Selector
+	}{{r.LabelSelector, &p.objects}, {r.NamespaceSelector, &p.namespaces}} {
+		if one.from == nil {
+			continue
+		}
+		n, err := parts(one.from)
+		if err == nil {
+			*one.to, err = metav1.LabelSelectorAsSelector(one.from)
+		}
+		if p.parts += n; err != nil {
+			p.err = err
+			return
+		}
+	}
+}
+
+// parts returns the number of requirements and values of a selector. Too many are an error.
+func parts(s *metav1.LabelSelector) (int, error) {
+	requirements, values := len(s.MatchLabels)+len(s.MatchExpressions), len(s.MatchLabels)
+	for _, e := range s.MatchExpressions {
+		values += len(e.Values)
+	}
+	return requirements + values, checkParts(requirements, values)
+}
+
+// checkParts returns an error for the selector of a parent or a rule that would slow down events.
+func checkParts(requirements, values int) error {
+	if requirements > mostParts || values > mostParts {
+		return fmt.Errorf("a selector may have %d requirements and %d values, and this one has %d and %d", mostParts, mostParts, requirements, values)
+	}
+	return nil
+}
+
+// checkRules prepares the rules of a response, and refuses too many.
+func checkRules(rules []*Rule) error {
+	if len(rules) > mostRules {
+		return fmt.Errorf("the response has %d relatedResources, and the limit is %d", len(rules), mostRules)
+	}
+	all := 0
+	for _, r := range rules {
+		r.parse()
+		all += r.parsed.parts
+	}
+	if all > allParts {
+		return fmt.Errorf("the selectors of the relatedResources have %d requirements and values, and the limit is %d", all, allParts)
+	}
+	return nil
+}
+
+// scope returns the only namespace whose objects a rule may select, or "".
+func (r *Rule) scope(version, parentNamespace string) string {
+	if version != V2 && parentNamespace != "" {
+		return parentNamespace
+	}
+	return r.Namespace
 }
 
 // Check reports a rule that selects nothing sensible. parentNamespace is empty for
@@ -34,23 +128,10 @@ func (r *Rule) Check(version, parentNamespace string, namespaced bool) error {
 	case r.Namespace != "" && version != V2 && parentNamespace != "" && r.Namespace != parentNamespace:
 		return fmt.Errorf("requested related object namespace %s differs from parent object namespace %s", r.Namespace, parentNamespace)
 	}
-	_, _, err := r.selectors()
-	return err
-}
-
-func (r *Rule) selectors() (objects, namespaces labels.Selector, err error) {
-	objects, namespaces = labels.Everything(), labels.Everything()
-	if r.LabelSelector != nil {
-		if objects, err = metav1.LabelSelectorAsSelector(r.LabelSelector); err != nil {
-			return nil, nil, err
-		}
+	if r.parsed == nil {
+		r.parse()
 	}
-	if r.NamespaceSelector != nil {
-		if namespaces, err = metav1.LabelSelectorAsSelector(r.NamespaceSelector); err != nil {
-			return nil, nil, err
-		}
-	}
-	return objects, namespaces, nil
+	return r.parsed.err
 }
 
 // Matches reports whether a checked rule selects an object. namespaceLabels returns the
@@ -62,12 +143,9 @@ func (r *Rule) Matches(version, parentNamespace string, object metav1.Object, na
 	if r.Namespace != "" && object.GetNamespace() != r.Namespace {
 		return false
 	}
-	if len(r.Names) > 0 && !slices.Contains(r.Names, object.GetName()) {
+	p := r.parsed
+	if p == nil || p.err != nil || p.names != nil && !p.names[object.GetName()] || !p.objects.Matches(labels.Set(object.GetLabels())) {
 		return false
 	}
-	objects, namespaces, err := r.selectors()
-	if err != nil || !objects.Matches(labels.Set(object.GetLabels())) {
-		return false
-	}
-	return r.NamespaceSelector == nil || namespaces.Matches(labels.Set(namespaceLabels(object.GetNamespace())))
+	return r.NamespaceSelector == nil || p.namespaces.Matches(labels.Set(namespaceLabels(object.GetNamespace())))
 }
