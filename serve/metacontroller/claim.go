@@ -2,6 +2,7 @@ package metacontroller
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,12 +45,25 @@ func Claim(parent, object metav1.Object, selector labels.Selector) Ownership {
 }
 
 // Selector returns the selector of a parent's children. With generate, it is the label
-// controller-uid, and otherwise spec.selector of the parent.
+// controller-uid, and otherwise spec.selector of the parent. Each event of an orphan is compared
+// with the selectors of the parents in its namespace, so a selector with too many parts is an error.
 func Selector(parent *unstructured.Unstructured, generate bool) (labels.Selector, error) {
 	if generate {
 		return labels.SelectorFromSet(labels.Set{uidLabel: string(parent.GetUID())}), nil
 	}
-	field, _, _ := unstructured.NestedMap(parent.Object, "spec", "selector")
+	value, _, _ := unstructured.NestedFieldNoCopy(parent.Object, "spec", "selector")
+	field, _ := value.(map[string]any)
+	matched, _ := field["matchLabels"].(map[string]any)
+	expressions, _ := field["matchExpressions"].([]any)
+	values := len(matched)
+	for _, item := range expressions {
+		e, _ := item.(map[string]any)
+		list, _ := e["values"].([]any)
+		values += len(list)
+	}
+	if err := checkParts(len(matched)+len(expressions), values); err != nil { // before the decoding, which takes time
+		return nil, fmt.Errorf(".spec.selector of %s: %w", describe(parent), err)
+	}
 	var selector metav1.LabelSelector
 	if err := convert(field, &selector); err != nil {
 		return nil, err

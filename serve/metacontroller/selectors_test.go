@@ -3,6 +3,7 @@ package metacontroller
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,7 +12,7 @@ import (
 // A tenant creates parents with large selectors, and many orphans.
 func TestTheEventOfAnOrphanDecodesNoSelectorTwice(t *testing.T) {
 	labels := map[string]any{}
-	for i := range 3000 {
+	for i := range mostParts {
 		labels[fmt.Sprint("l", i)] = "v"
 	}
 	var all []*unstructured.Unstructured
@@ -31,6 +32,39 @@ func TestTheEventOfAnOrphanDecodesNoSelectorTwice(t *testing.T) {
 	c.childChanged(orphan, true)
 	if n := testing.AllocsPerRun(5, func() { c.childChanged(orphan, true) }); n > 2000 {
 		t.Errorf("an orphan costs %.0f allocations", n)
+	}
+}
+
+func TestASelectorWithTooManyPartsIsRefused(t *testing.T) {
+	items := func(n int, item any) (list []any) {
+		for range n {
+			list = append(list, item)
+		}
+		return list
+	}
+	absent := map[string]any{"key": "never", "operator": "DoesNotExist"}
+	for name, c := range map[string]struct {
+		expressions []any
+		refused     bool
+	}{
+		"many requirements":     {items(mostParts, absent), false},
+		"too many requirements": {items(mostParts+1, absent), true},
+		"many values":           {items(4, map[string]any{"key": "app", "operator": "In", "values": items(mostParts/4, "cats")}), false},
+		"too many values":       {items(1, map[string]any{"key": "app", "operator": "In", "values": items(mostParts+1, "cats")}), true},
+	} {
+		p := selecting("tenant", "p", "")
+		p.SetKind("Thing")
+		p.Object["spec"] = map[string]any{"selector": map[string]any{"matchExpressions": c.expressions}}
+		if _, err := Selector(p, false); (err != nil) != c.refused || c.refused && !strings.Contains(err.Error(), ".spec.selector of Thing tenant/p: a selector may have 100 requirements and 100 values") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		ctl, queued := parentsIn(newShelf(t, p))
+		orphan := selecting("tenant", "orphan", "")
+		orphan.SetLabels(map[string]string{"app": "cats"})
+		ctl.childChanged(orphan, true)
+		if got := queued.take(); len(got) == 0 != c.refused {
+			t.Errorf("%s: the parents %q are queued", name, got)
+		}
 	}
 }
 

@@ -207,7 +207,10 @@ const childPause = 10 * time.Millisecond
 // childChanged queues the parent of a child. A living orphan queues all parents whose
 // selector matches.
 func (c *controller) childChanged(obj *unstructured.Unstructured, living bool) {
-	ref := metav1.GetControllerOfNoCopy(obj)
+	ref, marks := metav1.GetControllerOfNoCopy(obj), labels.Set(nil)
+	if ref == nil && c.composite && living {
+		marks = obj.GetLabels() // obj copies its labels for each caller
+	}
 	for i, p := range c.parents {
 		if ref != nil {
 			gv, err := schema.ParseGroupVersion(ref.APIVersion)
@@ -231,7 +234,7 @@ func (c *controller) childChanged(obj *unstructured.Unstructured, living bool) {
 			within = obj.GetNamespace()
 		}
 		for _, parent := range c.storedIn(p.resource, within) {
-			if s := c.selector(parent); s != nil && s.Matches(labels.Set(obj.GetLabels())) {
+			if s := c.selector(parent); s != nil && s.Matches(marks) {
 				c.queue.AddAfter(key{i, parent.GetNamespace(), parent.GetName()}, childPause)
 			}
 		}

@@ -221,6 +221,7 @@ func claims(t *testing.T) map[string][]string {
 			"has at most " + mib(constant("serve/metacontroller", "largestBody")) + " MiB and " + count(constant("serve/metacontroller", "mostItems")) + " children",
 			"together keep " + mib(constant("serve/metacontroller", "keptResponses")) + " MiB of", "fails after " + seconds(duration("serve/metacontroller", "relationWait")) + " s",
 			"has at most " + rules + " rules with " + ruleNames + " names each, and " + allParts + " requirements",
+			"with at most " + selectorParts + " requirements and " + selectorParts + " values each",
 			kib(constant("internal/connlimit", "baseBytes")) + " KiB at once, then " + kib(constant("internal/connlimit", "bytesPerSec")) + " KiB per second",
 			"allows " + kib(constant("internal/connlimit", "aheadBytes")) + " KiB more",
 			"service account for " + token,
