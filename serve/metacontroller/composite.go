@@ -19,10 +19,15 @@ func (s *step) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	observed, err := s.claim(ctx, selector)
+	observed, unclaimed, err := s.claim(ctx, selector)
 	if err != nil {
 		return err
 	}
+	return errors.Join(s.composeWith(ctx, selector, observed), unclaimed)
+}
+
+// composeWith syncs the parent with its children.
+func (s *step) composeWith(ctx context.Context, selector labels.Selector, observed objects) error {
 	related, err := s.related(ctx)
 	if err != nil {
 		return err
@@ -68,29 +73,48 @@ func (s *step) response(ctx context.Context, parent *unstructured.Unstructured, 
 	return response, s.checkNamespaces(response.Children)
 }
 
-// claim returns the children of the parent. It adopts orphans and releases children.
-func (s *step) claim(ctx context.Context, selector labels.Selector) (objects, error) {
-	observed := s.empty()
+// mostFailedClaims is the number of failures after which a sync claims no other objects.
+const mostFailedClaims = 10
+
+// claimError is the failure to adopt or release one object.
+type claimError struct{ err error }
+
+func (e *claimError) Error() string { return e.err.Error() }
+func (e *claimError) Unwrap() error { return e.err }
+
+// claim returns the children of the parent. It adopts orphans and releases children. An object for
+// which that fails is no child in this sync: for example, a policy refuses the write. unclaimed
+// has these failures.
+func (s *step) claim(ctx context.Context, selector labels.Selector) (observed objects, unclaimed, err error) {
+	observed = s.empty()
 	alive := s.aliveOnce(ctx)
+	var failures []error
 	for _, kind := range sortedKeys(s.children) {
 		r := s.children[kind].resource
 		for _, obj := range s.storedIn(r, s.parent.GetNamespace()) {
+			if len(failures) >= mostFailedClaims && !tooLarge(obj) && Claim(s.parent, obj, selector) != Owned {
+				continue
+			}
 			member, err := s.claimOne(ctx, r, obj, selector, alive)
+			if errors.As(err, new(*claimError)) && ctx.Err() == nil {
+				failures = append(failures, err)
+				continue
+			}
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if !member {
 				continue
 			}
 			if obj, err = s.whole(ctx, r, obj); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if obj != nil {
 				observed.add(kind, obj)
 			}
 		}
 	}
-	return observed, nil
+	return observed, errors.Join(failures...), nil
 }
 
 // claimOne decides about one object and reports whether it is a child.
@@ -110,6 +134,9 @@ func (s *step) claimOne(ctx context.Context, r resource, obj *unstructured.Unstr
 		return true, nil
 	case Release:
 		_, err := s.edit(ctx, r, obj, func(o *unstructured.Unstructured) bool { disown(s.parent, o); return true })
+		if err != nil {
+			err = &claimError{fmt.Errorf("can't release %s: %w", describe(obj), err)}
+		}
 		return false, err
 	case Adopt:
 		if ok, err := alive(); !ok || err != nil {
@@ -124,7 +151,10 @@ func (s *step) claimOne(ctx context.Context, r resource, obj *unstructured.Unstr
 			adopted = true
 			return true
 		})
-		return adopted, err
+		if err != nil {
+			return false, &claimError{fmt.Errorf("can't adopt %s: %w", describe(obj), err)}
+		}
+		return adopted, nil
 	}
 	return false, nil
 }
