@@ -50,6 +50,7 @@ type controller struct {
 	finalize  *hook
 	customize *hook
 	queue     workqueue.TypedRateLimitingInterface[key]
+	share     gate // of all syncs
 	large     gate // of syncs with large objects
 
 	kept keptRules
@@ -87,7 +88,6 @@ func newController(ctx context.Context, env environment, object *unstructured.Un
 	c := &controller{
 		env: env, composite: object.GetKind() == "CompositeController", name: object.GetName(), object: object, requested: Requested(object),
 		children: map[string]child{}, sources: map[string]*source{}, applied: map[string]appliedForm{}, written: map[key]write{}, synced: map[key]time.Time{}, relations: map[string]*relation{},
-		large: gate{limit: largeSyncs},
 	}
 	if err := convert(object.Object["spec"], &c.spec); err != nil {
 		return nil, err
@@ -165,6 +165,7 @@ func (c *controller) addParents(d ParentResource) error {
 // filled.
 func (c *controller) run(ctx context.Context, ready func()) {
 	c.queue = newQueue()
+	c.share, c.large = gate{each: c.part(c.env.workers)}, gate{limit: largeSyncs, each: c.part(largeSyncs)}
 	c.stop = ctx.Done()
 	defer func() {
 		c.queue.ShutDown()
@@ -229,10 +230,14 @@ func (c *controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(k)
+	if !c.share.enter(k) {
+		return true // leave queues the parent
+	}
+	defer c.leave(&c.share, k)
 	slot := c.large.has(k)
 	defer func() {
 		if slot {
-			c.leaveLarge()
+			c.leave(&c.large, k)
 		}
 	}()
 	if ctx.Err() != nil {
@@ -265,7 +270,7 @@ func (c *controller) next(ctx context.Context) bool {
 	err := safely(func() error { return c.handle(ctx, k, parent, slot) })
 	if errors.Is(err, errLarge) {
 		if slot = c.large.enter(k); !slot {
-			return true // leaveLarge queues the parent
+			return true // leave queues the parent
 		}
 		err = safely(func() error { return c.handle(ctx, k, parent, slot) })
 	}
@@ -316,9 +321,9 @@ func (c *controller) again(k key, seconds float64) {
 	}
 }
 
-// leaveLarge gives a slot for large objects back, and queues the parent that gets it.
-func (c *controller) leaveLarge() {
-	if next, ok := c.large.leave(); ok {
+// leave gives a slot back, and queues the parent that gets it.
+func (c *controller) leave(g *gate, k key) {
+	if next, ok := g.leave(k); ok {
 		c.queue.Add(next)
 	}
 }

@@ -1,6 +1,7 @@
 package metacontroller
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -46,9 +47,18 @@ func (t *turns) Len() int { return t.number }
 
 // Pop removes the first parent of the namespace whose turn it is.
 func (t *turns) Pop() key {
-	namespace := t.next[0]
-	t.next[0] = "" // the array keeps no text of a deleted namespace
-	t.next = t.next[1:]
+	return t.take(0)
+}
+
+// take removes the first parent of a namespace, by its index in next.
+func (t *turns) take(i int) key {
+	namespace := t.next[i]
+	if i > 0 {
+		t.next = slices.Delete(t.next, i, i+1)
+	} else {
+		t.next[0] = "" // the array keeps no text of a deleted namespace
+		t.next = t.next[1:]
+	}
 	list := t.waiting[namespace]
 	first := list[0]
 	list[0] = key{}
@@ -108,16 +118,35 @@ func (r *retries) Forget(key) {}
 // NumRequeues returns 0: the other limiter counts.
 func (r *retries) NumRequeues(key) int { return 0 }
 
-// gate limits the number of syncs of large objects at a time. A parent that must wait gives
-// its worker back. The namespaces of the waiting parents take turns.
+// gate limits the number of syncs at a time: of all parents, and of the parents of one
+// namespace. A parent that must wait gives its worker back. The namespaces of the waiting parents
+// take turns.
 type gate struct {
-	limit int
+	limit int // for all; 0 means none
+	each  int // for a namespace; 0 means none
 
 	mu      sync.Mutex
-	busy    int          // slots that are in use or granted
-	granted map[key]bool // parents that are queued again with a slot
-	parked  map[key]bool // those in waiting
+	busy    int            // slots that are in use or granted
+	used    map[string]int // those of a namespace
+	granted map[key]bool   // parents that are queued again with a slot
+	parked  map[key]bool   // those in waiting
 	waiting turns
+}
+
+// free reports whether there is a slot for a parent of a namespace. The lock must be held.
+func (g *gate) free(namespace string) bool {
+	return (g.limit == 0 || g.busy < g.limit) && (g.each == 0 || g.used[namespace] < g.each)
+}
+
+// hold counts a slot. The lock must be held.
+func (g *gate) hold(namespace string, slots int) {
+	if g.used == nil {
+		g.used = map[string]int{}
+	}
+	g.busy += slots
+	if g.used[namespace] += slots; g.used[namespace] == 0 {
+		delete(g.used, namespace)
+	}
 }
 
 // enter reports whether a parent got a slot. If not, a later [gate.leave] returns the parent.
@@ -128,17 +157,18 @@ func (g *gate) enter(k key) bool {
 		delete(g.granted, k)
 		return true
 	}
-	if g.busy < g.limit {
-		g.busy++
+	if g.parked[k] {
+		return false
+	}
+	if g.free(k.namespace) {
+		g.hold(k.namespace, 1)
 		return true
 	}
-	if !g.parked[k] {
-		if g.parked == nil {
-			g.parked = map[key]bool{}
-		}
-		g.parked[k] = true
-		g.waiting.Push(k)
+	if g.parked == nil {
+		g.parked = map[key]bool{}
 	}
+	g.parked[k] = true
+	g.waiting.Push(k)
 	return false
 }
 
@@ -151,20 +181,31 @@ func (g *gate) has(k key) bool {
 	return has
 }
 
-// leave gives a slot back. If parents wait, it grants the slot to one of them, which the caller
-// must queue.
-func (g *gate) leave() (next key, ok bool) {
+// leave gives the slot of a parent back. If another parent may have it, leave grants it the
+// slot. The caller must queue that parent.
+func (g *gate) leave(k key) (next key, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.waiting.Len() == 0 {
-		g.busy--
+	g.hold(k.namespace, -1)
+	i := slices.IndexFunc(g.waiting.next, g.free)
+	if i < 0 {
 		return key{}, false
 	}
-	next = g.waiting.Pop()
+	next = g.waiting.take(i)
 	delete(g.parked, next)
 	if g.granted == nil {
 		g.granted = map[key]bool{}
 	}
 	g.granted[next] = true
+	g.hold(next.namespace, 1)
 	return next, true
+}
+
+// part returns the slots that the parents of one namespace may have. At least one of several
+// slots is left for other namespaces.
+func (c *controller) part(slots int) int {
+	if !slices.ContainsFunc(c.parents, func(p parents) bool { return p.namespaced }) {
+		return slots // there are no other namespaces
+	}
+	return max(1, slots-1)
 }

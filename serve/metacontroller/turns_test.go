@@ -1,8 +1,11 @@
 package metacontroller
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,12 +115,12 @@ func TestASlotForLargeObjectsGoesToEachNamespaceInTurn(t *testing.T) {
 	}
 	g.enter(key{0, "b", "0"})
 	var order []string
-	for {
-		next, ok := g.leave()
+	for last := (key{0, "a", "0"}); ; {
+		next, ok := g.leave(last)
 		if !ok {
 			break
 		}
-		order = append(order, next.namespace+next.name)
+		order, last = append(order, next.namespace+next.name), next
 		if next.namespace != "c" && g.enter(key{0, "c", "0"}) {
 			t.Fatal("a granted slot was given twice")
 		}
@@ -131,6 +134,88 @@ func TestASlotForLargeObjectsGoesToEachNamespaceInTurn(t *testing.T) {
 	if want := []string{"a1", "b0", "a2", "c0"}; !slices.Equal(order, want) {
 		t.Errorf("the order is %q, want %q", order, want)
 	}
+}
+
+func TestANamespaceGetsOnlyItsPartOfTheSlots(t *testing.T) {
+	g := &gate{limit: 3, each: 2}
+	enter := func(namespace, name string, want bool) {
+		t.Helper()
+		if got := g.enter(key{0, namespace, name}); got != want {
+			t.Errorf("%s/%s got a slot: %v", namespace, name, got)
+		}
+	}
+	leave := func(namespace, name, want string) {
+		t.Helper()
+		next, _ := g.leave(key{0, namespace, name})
+		if got := next.namespace + next.name; got != want {
+			t.Errorf("%q gets the slot, want %q", got, want)
+		}
+		if want != "" && !g.has(next) {
+			t.Errorf("%s has no slot", want)
+		}
+	}
+	enter("a", "0", true)
+	enter("a", "1", true)
+	enter("a", "2", false)
+	enter("a", "3", false)
+	enter("b", "0", true)
+	enter("b", "1", false)
+	leave("b", "0", "b1") // the namespace a has its part
+	leave("b", "1", "")
+	leave("a", "0", "a2")
+	leave("a", "1", "a3")
+	leave("a", "2", "")
+	leave("a", "3", "")
+	if g.busy != 0 || len(g.used)+len(g.parked)+len(g.granted)+g.waiting.Len() > 0 {
+		t.Errorf("left: %d slots, %v, %v, %v", g.busy, g.used, g.parked, g.granted)
+	}
+}
+
+// Each call for a parent of a tenant takes long. Another tenant waits for none of them.
+func TestSlowSyncsOfANamespaceLeaveAWorkerForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, bystander := time.Now(), time.Duration(0)
+		synced := map[string]bool{}
+		var mu sync.Mutex
+		c := newStage(t, Options{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			var request struct {
+				Parent unstructured.Unstructured `json:"parent"`
+			}
+			if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+				return nil, err
+			}
+			if request.Parent.GetNamespace() == "default" {
+				time.Sleep(9 * time.Second)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if synced[request.Parent.GetName()] = true; request.Parent.GetNamespace() == "tenant" && bystander == 0 {
+				bystander = time.Since(began)
+			}
+			return respond(r, nil, map[string]any{"body": map[string]any{}}), nil
+		})})
+		c.CreateNamespace(t, "tenant")
+		for i := range 20 {
+			createThing(t, c, fmt.Sprint("p-", i), 1)
+		}
+		c.Create(t, controllerOf("http://hooks.test", map[string]any{"apiVersion": "ctl.example.com/v1", "resource": "leaves"}))
+		time.Sleep(5 * time.Second)
+		mu.Lock()
+		began = time.Now()
+		mu.Unlock()
+		o := thing()
+		o.SetNamespace("tenant")
+		c.Create(t, o)
+		time.Sleep(5 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if bystander == 0 || bystander > time.Second {
+			t.Errorf("the parent of the other tenant waited for %v", bystander)
+		}
+		if len(synced) != 21 {
+			t.Errorf("%d parents were synced", len(synced))
+		}
+	})
 }
 
 // A tenant has many parents whose syncs are slow. Another tenant has one.
