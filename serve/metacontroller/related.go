@@ -16,12 +16,34 @@ import (
 // keptTime is the time for which a response of the customize hook is kept.
 const keptTime = 20 * time.Minute
 
+// keptRulesSize is the approximate memory of the rules that are kept for a parent.
+const keptRulesSize = 64 << 10
+
 // customized is a kept response of the customize hook.
 type customized struct {
 	uid        types.UID
 	generation int64
 	rules      []*Rule
 	at         time.Time
+	events     bool // the rules are for events only
+}
+
+// outlines returns rules that need little memory, for a response that is too large to keep. They
+// select all objects that the response may select, and others. So no event is missed. The next
+// sync calls the hook again.
+func outlines(rules []*Rule) (list []*Rule) {
+	seen := map[scope]bool{}
+	for _, r := range rules {
+		s := scope{r.APIVersion, r.Resource, r.Namespace}
+		if seen[s] || r.parsed.err != nil || len(s.apiVersion)+len(s.resource)+len(s.namespace) > keptRulesSize/mostRules {
+			continue // the last ones are longer than any name in a cluster
+		}
+		seen[s] = true
+		outline := &Rule{APIVersion: s.apiVersion, Resource: s.resource, Namespace: s.namespace}
+		outline.parse()
+		list = append(list, outline)
+	}
+	return list
 }
 
 // scope is a part of the cluster: the objects of a resource, in one namespace or with any namespace.
@@ -139,14 +161,21 @@ func (s *step) related(ctx context.Context) (objects, error) {
 
 // rules returns the rules of a parent, from the customize hook if they are not kept.
 func (c *controller) rules(ctx context.Context, k key, parent *unstructured.Unstructured) ([]*Rule, error) {
-	if kept, ok := c.kept.get(k); ok && kept.uid == parent.GetUID() && kept.generation == parent.GetGeneration() && time.Since(kept.at) < keptTime {
+	if kept, ok := c.kept.get(k); ok && !kept.events && kept.uid == parent.GetUID() && kept.generation == parent.GetGeneration() && time.Since(kept.at) < keptTime {
 		return kept.rules, nil
 	}
 	var response CustomizeHookResponse
 	if err := c.customize.call(ctx, parent, map[string]any{"controller": c.requested, "parent": parent.Object}, &response); err != nil {
 		return nil, err
 	}
-	c.kept.set(k, customized{parent.GetUID(), parent.GetGeneration(), response.RelatedResources, time.Now()}, c.customize.version)
+	kept, size := customized{uid: parent.GetUID(), generation: parent.GetGeneration(), rules: response.RelatedResources, at: time.Now()}, 0
+	for _, r := range kept.rules {
+		size += r.parsed.size
+	}
+	if size > keptRulesSize {
+		kept.rules, kept.events = outlines(kept.rules), true
+	}
+	c.kept.set(k, kept, c.customize.version)
 	return response.RelatedResources, nil
 }
 

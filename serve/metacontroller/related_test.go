@@ -3,9 +3,13 @@ package metacontroller
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -151,5 +155,81 @@ func TestAResponseWithTooManyRulesIsRefused(t *testing.T) {
 		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// A tenant has parents for which the customize hook returns many names.
+func TestALargeResponseOfACustomizeHookIsNotKept(t *testing.T) {
+	for number, large := range map[int]bool{1: false, 10: true} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			calls := map[string]int{}
+			related := 0
+			c := newStage(t, Options{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				var request struct {
+					Related map[string]map[string]any `json:"related"`
+				}
+				if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+					return nil, err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				calls[r.URL.Path]++
+				if r.URL.Path == "/sync" {
+					related = len(request.Related["ConfigMap.v1"])
+					return respond(r, nil, map[string]any{"body": map[string]any{}}), nil
+				}
+				var list []any
+				for i := range number {
+					var names []any
+					for j := range 500 {
+						names = append(names, fmt.Sprint("n-", i, "-", j))
+					}
+					list = append(list, map[string]any{"apiVersion": "v1", "resource": "configmaps", "names": names})
+				}
+				return respond(r, nil, map[string]any{"body": map[string]any{"relatedResources": list}}), nil
+			})})
+			c.Create(t, thing())
+			ctl := controllerOf("http://hooks.test", map[string]any{"apiVersion": "ctl.example.com/v1", "resource": "leaves"})
+			hooks := ctl.Object["spec"].(map[string]any)["hooks"].(map[string]any)
+			hooks["customize"] = map[string]any{"webhook": map[string]any{"url": "http://hooks.test/customize"}}
+			c.Create(t, ctl)
+			time.Sleep(5 * time.Second)
+			for i := range 3 {
+				c.Create(t, mapIn("default", fmt.Sprint("n-0-", i), nil))
+				time.Sleep(5 * time.Second)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if related != 3 || calls["/sync"] < 4 {
+				t.Errorf("%d rules: the last of %d syncs got %d objects", number, calls["/sync"], related)
+			}
+			if again := calls["/customize"] > 1; again != large {
+				t.Errorf("%d rules: %d calls of the customize hook for %d syncs", number, calls["/customize"], calls["/sync"])
+			}
+		})
+	}
+}
+
+func TestTheRulesThatAreKeptNeedLittleMemory(t *testing.T) {
+	var all []*Rule
+	for i := range mostRules {
+		all = append(all, mapRule(func(r *Rule) {
+			r.Namespace = fmt.Sprint("n", i%2)
+			for j := range mostNames {
+				r.Names = append(r.Names, fmt.Sprint(j))
+			}
+			if i == 3 {
+				r.APIVersion = strings.Repeat("v", 1<<20)
+			}
+		}))
+	}
+	size := 0
+	list := outlines(all)
+	for _, r := range list {
+		size += r.parsed.size
+	}
+	if len(list) != 2 || size > keptRulesSize {
+		t.Errorf("%d rules with %d bytes are kept", len(list), size)
 	}
 }

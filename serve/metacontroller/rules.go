@@ -37,6 +37,7 @@ type parsedRule struct {
 	objects, namespaces labels.Selector
 	names               map[string]bool
 	parts               int   // of both selectors
+	size                int   // the approximate memory of the rule in bytes
 	err                 error // of a rule that selects nothing
 }
 
@@ -44,6 +45,13 @@ type parsedRule struct {
 func (r *Rule) parse() {
 	p := &parsedRule{objects: labels.Everything(), namespaces: labels.Everything()}
 	r.parsed = p
+	p.size = 256 + len(r.APIVersion) + len(r.Resource) + len(r.Namespace)
+	for _, name := range r.Names {
+		p.size += 64 + len(name)
+	}
+	for _, s := range []*metav1.LabelSelector{r.LabelSelector, r.NamespaceSelector} {
+		p.size += selectorSize(s)
+	}
 	if len(r.Names) > mostNames {
 		p.err = fmt.Errorf("a related rule of %s in %s has %d names, and the limit is %d", r.Resource, r.APIVersion, len(r.Names), mostNames)
 		return
@@ -79,6 +87,23 @@ func parts(s *metav1.LabelSelector) (int, error) {
 		values += len(e.Values)
 	}
 	return requirements + values, checkParts(requirements, values)
+}
+
+// selectorSize returns the approximate memory of a selector and its parsed form. s may be nil.
+func selectorSize(s *metav1.LabelSelector) (bytes int) {
+	if s == nil {
+		return 0
+	}
+	for name, value := range s.MatchLabels {
+		bytes += 256 + len(name) + len(value)
+	}
+	for _, e := range s.MatchExpressions {
+		bytes += 256 + len(e.Key) + len(e.Operator)
+		for _, value := range e.Values {
+			bytes += 64 + len(value)
+		}
+	}
+	return bytes
 }
 
 // checkParts returns an error for the selector of a parent or a rule that would slow down events.

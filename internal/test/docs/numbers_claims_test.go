@@ -51,6 +51,7 @@ func claims(t *testing.T) map[string][]string {
 	kept, largest := mib(constant("serve/metacontroller", "keptSize")), mib(constant("serve/metacontroller", "largestSize"))
 	largestSync := mib(constant("serve/metacontroller", "largestSync"))
 	rules, ruleNames := count(constant("serve/metacontroller", "mostRules")), count(constant("serve/metacontroller", "mostNames"))
+	keptRules := kib(constant("serve/metacontroller", "keptRulesSize"))
 	selectorParts, allParts := count(constant("serve/metacontroller", "mostParts")), count(constant("serve/metacontroller", "allParts"))
 	items, value, live := count(constant("serve/expr", "maxRange")), mib(constant("serve/expr", "maxSize")), mib(constant("serve", "maxLive"))
 	evaluations := fmt.Sprintf("at least %d and at most %d", constant("serve", "leastEvaluations"), constant("serve", "mostEvaluations"))
@@ -89,6 +90,7 @@ func claims(t *testing.T) map[string][]string {
 			"A response may have " + mib(constant("serve/metacontroller", "largestBody")) + " MiB and " + count(constant("serve/metacontroller", "mostItems")) + " children",
 			"an ETag have " + mib(constant("serve/metacontroller", "keptResponses")) + " MiB",
 			"may have " + rules + " rules, and a rule " + ruleNames + " names", "may have " + selectorParts + " requirements and " + selectorParts + " values, and all selectors of the response " + allParts + " of",
+			"that need more than " + keptRules + " KiB of memory are not kept",
 			"an object of more than " + kept + " MiB of memory", "as JSON needs " + kept + " MiB",
 			"an object of more than " + largest + " MiB of memory", "large objects need more than " + largestSync + " MiB",
 			"are used. Default: " + seconds(duration("serve/metacontroller", "defaultDiscovery")) + " s",
@@ -221,6 +223,7 @@ func claims(t *testing.T) map[string][]string {
 			"has at most " + mib(constant("serve/metacontroller", "largestBody")) + " MiB and " + count(constant("serve/metacontroller", "mostItems")) + " children",
 			"together keep " + mib(constant("serve/metacontroller", "keptResponses")) + " MiB of", "fails after " + seconds(duration("serve/metacontroller", "relationWait")) + " s",
 			"has at most " + rules + " rules with " + ruleNames + " names each, and " + allParts + " requirements",
+			keptRules + " KiB of its rules are kept",
 			"with at most " + selectorParts + " requirements and " + selectorParts + " values each",
 			kib(constant("internal/connlimit", "baseBytes")) + " KiB at once, then " + kib(constant("internal/connlimit", "bytesPerSec")) + " KiB per second",
 			"allows " + kib(constant("internal/connlimit", "aheadBytes")) + " KiB more",
