@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 )
 
@@ -72,10 +73,27 @@ func (r *resources) byKind(apiVersion, kind string) (resource, error) {
 	return found, err
 }
 
+// groupVersion reads an apiVersion. A hook may return any text, and the text becomes a part of paths
+// of requests. So the group must be a DNS name and the version a DNS label.
+func groupVersion(apiVersion string) (schema.GroupVersion, error) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || gv.Empty() {
+		return gv, err
+	}
+	problems := validation.IsDNS1035Label(gv.Version)
+	if strings.Contains(apiVersion, "/") {
+		problems = append(problems, validation.IsDNS1123Subdomain(gv.Group)...)
+	}
+	if len(problems) > 0 {
+		return schema.GroupVersion{}, fmt.Errorf("discovery: %.100q is no valid apiVersion: %s", apiVersion, problems[0])
+	}
+	return gv, nil
+}
+
 // find returns the resource that matches. Its kind is empty if there is none.
 func (r *resources) find(apiVersion string, matches func(metav1.APIResource) bool) (found resource, err error) {
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || gv.Version == "" {
+	gv, err := groupVersion(apiVersion)
+	if err != nil || gv.Empty() {
 		return found, err
 	}
 	list, fresh, err := r.list(apiVersion, false)
