@@ -314,10 +314,14 @@ func (c *controller) pause(k key) time.Duration {
 	return echoPause - time.Since(c.synced[k])
 }
 
+// longestDelay is the limit of the delays that hooks ask for. A larger number of seconds may not fit
+// into a [time.Duration].
+const longestDelay = 365 * 24 * time.Hour
+
 // again queues a parent after the seconds of a response.
 func (c *controller) again(k key, seconds float64) {
 	if seconds > 0 {
-		c.queue.AddAfter(k, time.Duration(seconds*float64(time.Second)))
+		c.queue.AddAfter(k, time.Duration(min(seconds, longestDelay.Seconds())*float64(time.Second)))
 	}
 }
 

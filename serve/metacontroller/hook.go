@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -220,10 +221,10 @@ func (h *hook) forget(key string) {
 // missing or unreadable header means a second.
 func RetryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.Atoi(header); err == nil && seconds >= 0 {
-		return time.Duration(seconds) * time.Second
+		return min(time.Duration(min(seconds, math.MaxInt32))*time.Second, longestDelay)
 	}
 	if date, err := time.Parse(time.RFC1123, header); err == nil {
-		return max(date.Sub(now).Truncate(time.Second)+time.Second, 0)
+		return max(min(date.Sub(now), longestDelay).Truncate(time.Second)+time.Second, 0)
 	}
 	return busyPause
 }
