@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"reflect"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,7 +67,7 @@ func (c *controller) serverSide(ctx context.Context, r resource, parent, observe
 			return nil
 		}
 		if method == Recreate || method == RollingRecreate {
-			tried, err := c.patch(ctx, r, form, text, true, metav1.DryRunAll)
+			tried, err := c.patch(ctx, r, form, text, metav1.DryRunAll)
 			if err != nil {
 				return err
 			}
@@ -82,19 +81,7 @@ func (c *controller) serverSide(ctx context.Context, r resource, parent, observe
 			return err
 		}
 	}
-	force := observed != nil
-	if observed == nil {
-		live, err := c.in(r, form.GetNamespace()).Get(ctx, form.GetName(), metav1.GetOptions{})
-		switch {
-		case err == nil && !controls(parent, live):
-			c.taken(parent, desired)
-			return nil
-		case err != nil && !apierrors.IsNotFound(err):
-			return err
-		}
-		force = err == nil
-	}
-	result, err := c.patch(ctx, r, form, text, force)
+	result, err := c.patch(ctx, r, form, text)
 	if _, declared := c.children[r.key()]; declared && err == nil { // others are not watched, so they could not be forgotten
 		c.remember(name, formOf(hash, result))
 	}
@@ -122,9 +109,8 @@ func (c *controller) remember(name string, form appliedForm) {
 	c.applied[name] = form
 }
 
-// patch applies a form. force takes the fields of other managers: only children of the parent may
-// lose theirs.
-func (c *controller) patch(ctx context.Context, r resource, form *unstructured.Unstructured, text []byte, force bool, dry ...string) (*unstructured.Unstructured, error) {
+func (c *controller) patch(ctx context.Context, r resource, form *unstructured.Unstructured, text []byte, dry ...string) (*unstructured.Unstructured, error) {
+	force := true
 	return c.in(r, form.GetNamespace()).Patch(ctx, form.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
 		FieldManager: c.env.fieldManager, Force: &force, DryRun: dry,
 	})

@@ -198,15 +198,10 @@ func (c *controller) create(ctx context.Context, parent, desired *unstructured.U
 	own(parent, obj)
 	_, err = c.in(r, obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		c.taken(parent, desired)
+		c.env.log.Warn("Another object has the name of a child.", "controller", c.name, "parent", describe(parent), "child", describe(desired))
 		return nil
 	}
 	return err
-}
-
-// taken logs that a child cannot be created.
-func (c *controller) taken(parent, desired *unstructured.Unstructured) {
-	c.env.log.Warn("Another object has the name of a child.", "controller", c.name, "parent", describe(parent), "child", describe(desired))
 }
 
 // remove deletes a child, unless another object has taken its name in the meantime.

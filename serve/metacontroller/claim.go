@@ -82,12 +82,6 @@ func controllerRef(parent *unstructured.Unstructured) map[string]any {
 	}
 }
 
-// controls reports whether a parent is the controller of an object.
-func controls(parent, object metav1.Object) bool {
-	ref := metav1.GetControllerOfNoCopy(object)
-	return ref != nil && ref.UID == parent.GetUID()
-}
-
 // own adds the reference of the parent to an object.
 func own(parent, object *unstructured.Unstructured) {
 	refs, _, _ := unstructured.NestedSlice(object.Object, "metadata", "ownerReferences")

@@ -66,34 +66,3 @@ func TestChildrenInOtherNamespacesAreRefused(t *testing.T) {
 		}
 	}
 }
-
-func TestServerSideApplyTakesNoObjectThatIsNoChild(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		list := []any{leafIn("", "stranger", "new").Object, leafIn("", "owned", "new").Object, leafIn("", "free", "new").Object}
-		c := newStage(t, Options{Transport: &answering{body: map[string]any{"children": list}}, ServerSide: "metacontroller"})
-		other := thing()
-		other.SetName("other")
-		_ = unstructured.SetNestedField(other.Object, "other", "spec", "selector", "matchLabels", "app")
-		other = c.Create(t, other)
-		stranger := leafIn("default", "stranger", "old")
-		stranger.SetLabels(nil) // no parent adopts it
-		owned := leafIn("default", "owned", "old")
-		owned.SetLabels(map[string]string{"app": "other"})
-		own(other, owned)
-		versions := map[string]string{"stranger": c.Create(t, stranger).GetResourceVersion(), "owned": c.Create(t, owned).GetResourceVersion()}
-		c.Create(t, thing())
-		ctl := controllerOf("http://hooks.test", map[string]any{"apiVersion": "ctl.example.com/v1", "resource": "leaves"})
-		_ = unstructured.SetNestedMap(ctl.Object, map[string]any{"matchExpressions": []any{map[string]any{"key": "skip", "operator": "DoesNotExist"}}}, "spec", "parentResource", "labelSelector")
-		c.Patch(t, things, "default", "other", map[string]any{"metadata": map[string]any{"labels": map[string]any{"skip": "yes"}}})
-		c.Create(t, ctl)
-		time.Sleep(10 * time.Second)
-		for name, version := range versions {
-			if got := c.Get(t, leaves, "default", name); got.GetResourceVersion() != version {
-				t.Errorf("the object %s became %v", name, got.Object)
-			}
-		}
-		if got := c.Get(t, leaves, "default", "free"); scalar(got, "spec", "value") != "new" {
-			t.Errorf("the child is %v", got.Object)
-		}
-	})
-}

@@ -56,8 +56,6 @@ var differs = map[string]string{
 	"ssa/composite-Recreate":                        "the original never recreates kinds with generations",
 	"ssa/rolling-inplace":                           "the rollout of the original stops after the first child",
 	"children/other-namespace-of-namespaced-parent": "the original creates the child, and the garbage collector deletes it",
-	"ssa/name-taken":                                "the original replaces the fields of another object",
-	"ssa/name-taken-owned":                          "the original sends a patch that the API server refuses",
 }
 
 // TestParentsLiveAsUnderMetacontroller plays the recordings. The folder testdata has some of
