@@ -2,10 +2,10 @@
 // lists, watches, discovery, authentication, retries and limits.
 //
 // It uses net/http on the transports and credentials that client-go configures, and
-// keeps objects as the bytes that were received. Requests share HTTP/2 connections with
-// health checks. A watch has its own HTTP/1.1 connection, because a server closes
-// watches that share a connection with many writes. If there are many watches, they
-// share HTTP/2 connections that carry nothing else.
+// keeps objects as the bytes that were received. Requests use HTTP/1.1, with a connection
+// for each concurrent request, which takes less CPU time than HTTP/2. A watch has its own
+// HTTP/1.1 connection. If there are many watches, they share HTTP/2 connections that carry
+// nothing else. Probes share another one.
 package kube
 
 import (

@@ -47,7 +47,7 @@ const (
 	streamed              // response passed on while it arrives: a deadline for its silence
 	followed              // a watch: its own connection, a deadline for the start of the response
 	joint                 // a watch that shares its connection with other watches
-	probed                // a watch on the connection of the requests
+	probed                // a watch that shares its connection with other probes
 	aside                 // response read at once, on a separate connection
 )
 
@@ -102,8 +102,11 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		}
 		o := c.attempt(ctx, conns, r)
 		c.noteAnswer(conns, o)
-		if o.late() || o.lost {
+		switch {
+		case o.late() || o.lost:
 			c.leave(conns)
+		case o.code == 0 && !o.began.IsZero() && time.Since(o.began) >= suspectAfter:
+			conns.closeIdle()
 		}
 		verdict := decide(o, r.repeatable)
 		if verdict != login && o.code != 0 {
@@ -197,6 +200,8 @@ func (c *conns) via(r route) http.RoundTripper {
 		return c.watches
 	case joint:
 		return c.joint
+	case probed:
+		return c.probes
 	}
 	return c.requests
 }

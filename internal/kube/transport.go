@@ -14,7 +14,8 @@ import (
 )
 
 // conns are the connections to one server with one set of credentials: one transport
-// for requests, one for watches, and one for watches that share connections.
+// for requests, one for watches, one for watches that share connections, and one for
+// probes.
 type conns struct {
 	given      *rest.Config // by the caller of Use
 	generation int          // number of earlier sets of credentials
@@ -26,6 +27,7 @@ type conns struct {
 	requests http.RoundTripper
 	watches  http.RoundTripper
 	joint    http.RoundTripper
+	probes   http.RoundTripper
 
 	// traced is true if the transports are net/http's, which report when a request got
 	// a connection.
@@ -41,6 +43,19 @@ const (
 	pingTimeout      = 5 * time.Second
 	watchReadBuffer  = 64 << 10
 
+	// requestIdleTimeout is the time after which an unused connection for requests is closed.
+	// API servers close them after 90 s: a write that is sent at that moment would have an
+	// unknown outcome.
+	requestIdleTimeout = 30 * time.Second
+
+	// unacknowledged is the time after which a connection is closed if the peer does not
+	// confirm data that was sent. Otherwise the kernel sends it again for 15 minutes.
+	unacknowledged = 9 * time.Second
+
+	// suspectAfter is the time without a response after which unused connections may be dead
+	// as well.
+	suspectAfter = 5 * time.Second
+
 	// jointWindow is the number of bytes that a server may send on a watch of a shared
 	// connection before we read them. The connection as a whole has no such limit, so a
 	// slow reader delays no other watch.
@@ -53,7 +68,7 @@ const (
 )
 
 // keepAlive lets the kernel detect a dead peer on a silent connection within 9 s.
-// Most watches use HTTP/1.1, which has no pings.
+// Requests and most watches use HTTP/1.1, which has no pings.
 func keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 2}
 }
@@ -76,7 +91,7 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	c := &conns{given: given, cfg: cfg, base: base, replaced: make(chan struct{})}
 	if cfg.Transport != nil {
 		rt, err := rest.TransportFor(cfg)
-		c.requests, c.watches, c.joint = rt, rt, rt
+		c.requests, c.watches, c.joint, c.probes = rt, rt, rt, rt
 		return c, err
 	}
 
@@ -86,11 +101,10 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	if err != nil {
 		return nil, err
 	}
-	requests.Protocols.SetHTTP2(true)
-	requests.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
-	// If the server supports only HTTP/1.1, keep one idle connection per concurrent
-	// request. Otherwise each request costs a handshake.
+	// Keep one idle connection per concurrent request. Otherwise each request of a burst
+	// costs a handshake.
 	requests.MaxIdleConnsPerHost = max(o.InFlight.Max, http.DefaultMaxIdleConnsPerHost)
+	requests.IdleConnTimeout = requestIdleTimeout
 	c.requests = rt
 
 	watches, rt, err := newTransport(cfg, o)
@@ -104,13 +118,27 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	if err != nil {
 		return nil, err
 	}
-	joint.Protocols.SetHTTP2(true)
-	joint.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: jointWindow}
+	multiplex(joint)
 	c.joint = rt
 
+	// Probes of many watches share a connection. Its pings detect that the connection is dead,
+	// which is the question that a probe must answer about its watch.
+	probes, rt, err := newTransport(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	multiplex(probes)
+	c.probes = rt
+
 	c.traced = true
-	c.idlers = []*http.Transport{requests, watches, joint}
+	c.idlers = []*http.Transport{requests, watches, joint, probes}
 	return c, nil
+}
+
+// multiplex lets watches share HTTP/2 connections.
+func multiplex(t *http.Transport) {
+	t.Protocols.SetHTTP2(true)
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: jointWindow}
 }
 
 // newTransport returns an HTTP/1.1 transport for further adjustment, and the same with
@@ -132,7 +160,7 @@ func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripp
 			return nil, nil, err
 		}
 	}
-	dial := (&net.Dialer{KeepAliveConfig: keepAlive()}).DialContext
+	dial := dialTCP
 	if tc.DialHolder != nil {
 		dial = tc.DialHolder.Dial
 	}
@@ -162,6 +190,15 @@ func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripp
 }
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// dialTCP makes a connection on which the kernel detects a dead peer.
+func dialTCP(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{KeepAliveConfig: keepAlive()}).DialContext(ctx, network, address)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		limitUnacknowledged(tcp, unacknowledged)
+	}
+	return conn, err
+}
 
 func dialWithin(limit time.Duration, dial dialFunc) dialFunc {
 	if limit <= 0 {
@@ -208,6 +245,10 @@ func (c *Client) leave(suspect *conns) {
 	c.shared.conns.Store(fresh)
 	suspect.retire()
 }
+
+// CloseIdle closes the connections that are not in use. Call it if another connection turned
+// out to be dead: these may be dead as well.
+func (c *Client) CloseIdle() { c.shared.conns.Load().closeIdle() }
 
 func (c *conns) closeIdle() {
 	for _, t := range c.idlers {

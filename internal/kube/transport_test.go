@@ -87,7 +87,7 @@ func TestWatchesAndRequestsUseSeparateConnections(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if seen["watch"][:8] != "HTTP/1.1" || seen["request"][:8] != "HTTP/2.0" || seen["probe"] != seen["request"] {
+	if seen["watch"][:8] != "HTTP/1.1" || seen["request"][:8] != "HTTP/1.1" || seen["probe"][:8] != "HTTP/2.0" || seen["watch"] == seen["request"] {
 		t.Errorf("connections: got %v", seen)
 	}
 }

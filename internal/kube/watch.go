@@ -76,7 +76,7 @@ type WatchOptions struct {
 	// seconds. 0 means the server's default (30 to 60 minutes).
 	ServerTimeout time.Duration
 
-	// Probe opens the watch on the connection of ordinary requests.
+	// Probe opens the watch on a connection that only probes share.
 	Probe bool
 
 	// Share opens the watch on a connection that it may share with other watches, up to

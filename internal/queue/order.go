@@ -143,17 +143,19 @@ func (l *lines[T]) push(group string, item T) {
 // pop returns the first item of the first group for which admit returns true.
 func (l *lines[T]) pop(admit func(T) bool) (next T, ok bool) {
 	for range len(l.groups.items) {
-		group, _ := l.groups.pop()
+		group, _ := l.groups.first()
 		line := l.of[group]
 		first, _ := line.first() // a line is never empty
 		if !admit(first) {
-			l.groups.push(group)
+			l.groups.rotate()
 			continue
 		}
-		line.pop()
-		if len(line.items) > 0 {
-			l.groups.push(group)
-		} else if delete(l.of, group); len(l.of) == 0 {
+		if line.pop(); len(line.items) > 0 {
+			l.groups.rotate()
+			return first, true
+		}
+		l.groups.pop()
+		if delete(l.of, group); len(l.of) == 0 {
 			l.of = nil // release the memory that a burst needed
 		}
 		return first, true
@@ -182,6 +184,14 @@ func (l *lines[T]) remove(group string, match func(T) bool) bool {
 type fifo[T any] struct{ items []T }
 
 func (f *fifo[T]) push(item T) { f.items = append(f.items, item) }
+
+// rotate moves the first item to the end.
+func (f *fifo[T]) rotate() {
+	if len(f.items) > 1 {
+		item, _ := f.pop()
+		f.push(item)
+	}
+}
 
 func (f *fifo[T]) first() (item T, ok bool) {
 	if len(f.items) == 0 {

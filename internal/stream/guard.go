@@ -50,7 +50,11 @@ func (r *run) startGuard(ctx context.Context, w *kube.Watch, limit time.Duration
 	g := &guard{run: r, limit: limit, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(g.done)
-		if err := g.observe(ctx); err != nil {
+		err := g.observe(ctx)
+		if errors.Is(err, errDead) || errors.Is(err, errUnanswered) || errors.Is(err, errInactive) {
+			r.client.CloseIdle() // what happened to the watch may have happened to them
+		}
+		if err != nil {
 			w.CloseWith(err)
 		}
 	}()
