@@ -47,7 +47,7 @@ func (s *silence) kill() int {
 // The connections of an earlier burst are dead. One request without a response is enough:
 // the next one does not try the others.
 func TestAfterASilentRequestIdleConnectionsAreNotReused(t *testing.T) {
-	t.Parallel() // takes 5 s of real time
+	t.Parallel() // takes 2 s of real time
 	server := &silence{}
 	client, err := NewClient(serve(t, server.ServeHTTP), DefaultOptions())
 	if err != nil {

@@ -54,7 +54,7 @@ const (
 
 	// suspectAfter is the time without a response after which unused connections may be dead
 	// as well.
-	suspectAfter = 5 * time.Second
+	suspectAfter = 2 * time.Second
 
 	// jointWindow is the number of bytes that a server may send on a watch of a shared
 	// connection before we read them. The connection as a whole has no such limit, so a
