@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -57,5 +58,22 @@ func TestAFloodOfConnectionsCannotFloodTheLog(t *testing.T) {
 	}
 	if got := log.String(); strings.Count(got, "\n") != 5 || !strings.Contains(got, "limit=4 peer=10.0.0.2") {
 		t.Errorf("the log is %s", got)
+	}
+}
+
+func TestConnectionsAreFewerWithAMemoryLimit(t *testing.T) {
+	for memory, want := range map[int64]int{
+		math.MaxInt64: 192, // no limit
+		1152 << 20:    192,
+		576 << 20:     96,
+		230 << 20:     38, // of a container with 256 MiB
+		64 << 20:      32,
+	} {
+		if got := connectionsWithin(memory); got != want {
+			t.Errorf("%d MiB: got %d, want %d", memory>>20, got, want)
+		}
+	}
+	if maxConnections(7) != 7 {
+		t.Error("the setting is ignored")
 	}
 }

@@ -57,7 +57,7 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := newServer(below(e.root(), reviews), e.log)
 	server.TLSConfig = &tls.Config{MinVersion: cmp.Or(e.MinVersion, tls.VersionTLS12), GetConfigForClient: e.configForClient}
-	bounded := limited(cmp.Or(e.MaxConnections, defaultMaxConnections), e.log).Watch(server, listener)
+	bounded := limited(maxConnections(e.MaxConnections), e.log).Watch(server, listener)
 	ended := make(chan error, 1)
 	go func() {
 		if e.Insecure {

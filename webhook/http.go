@@ -48,7 +48,7 @@ func ServeListener(ctx context.Context, l net.Listener, path string, reviews htt
 		log = slog.Default()
 	}
 	server := newServer(below(rootOf(path), reviews), log)
-	l = limited(defaultMaxConnections, log).Watch(server, l)
+	l = limited(maxConnections(0), log).Watch(server, l)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {

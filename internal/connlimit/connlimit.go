@@ -43,9 +43,13 @@ type connection struct {
 	since time.Time // when the state began
 }
 
-// readBuffer bounds the data that the kernel keeps for a connection, in bytes. The default is
-// megabytes, which count as memory of the container.
-const readBuffer = 128 << 10
+// The data that the kernel keeps for a connection is limited, in bytes: received data that the
+// server has not read, and responses that the peer has not read. The defaults are megabytes,
+// which count as memory of the container. Linux keeps up to twice these limits.
+const (
+	readBuffer  = 64 << 10
+	writeBuffer = 32 << 10
+)
 
 // Watch makes the server use at most Max connections. It sets the hooks of the server for
 // connections, and wraps its handler. The server must serve the returned listener. Call it
@@ -77,8 +81,9 @@ func (c *Connections) add(raw net.Conn) net.Conn {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
-	if socket, ok := raw.(interface{ SetReadBuffer(bytes int) error }); ok {
+	if socket, ok := raw.(*net.TCPConn); ok {
 		_ = socket.SetReadBuffer(readBuffer) // otherwise it only keeps more
+		_ = socket.SetWriteBuffer(writeBuffer)
 	}
 	c.mu.Lock()
 	if c.gate.most == 0 {

@@ -79,7 +79,7 @@ const (
 	tokenBytes  = 8 << 10 // the same with a bearer token
 
 	// maxConnections is the limit of each listener. Kubelets and Prometheus use one each.
-	maxConnections = 256
+	maxConnections = 64
 )
 
 // Server serves the health of an operator. [Listen] creates it.

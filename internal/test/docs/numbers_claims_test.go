@@ -108,6 +108,7 @@ func claims(t *testing.T) map[string][]string {
 			mib(review.Bytes) + " MiB | further reviews wait",
 			inWords(t, duration("internal/admission", "slowAfter")) + " at less than " + kib(constant("internal/admission", "slowRate")) + " KiB/s",
 			"`MaxConnections` of the server) | " + count(constant("webhook", "defaultMaxConnections")),
+			fmt.Sprintf("at %s KiB each, but at least %d", kib(constant("webhook", "connectionMemory")), constant("webhook", "fewConnections")),
 			fmt.Sprintf("concurrently | %d, and about %s MiB when decoded", review.InFlight, mib(review.Memory)),
 			fmt.Sprintf("has up to %d | ", constant("webhook", "maxStreams")) + count(constant("internal/admission", "maxLetters")),
 			"larger than " + kib(constant("internal/admission", "smallBody")) + " KiB that are being sent | " + mib(review.Bytes/3) + " MiB",
