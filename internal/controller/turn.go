@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/alarm"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/queue"
@@ -182,7 +183,7 @@ func (c *Controller) turnNow(ctx context.Context, key string, e entry) {
 	}
 	c.active.Store(key, m)
 	defer c.active.Delete(key)
-	if c.processor.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {
+	if c.processor.Turn(kube.For(ctx, m.Namespace()), m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {
 		c.forget(key, m, e.event)
 		return
 	}

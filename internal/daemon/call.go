@@ -10,6 +10,7 @@ import (
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
@@ -122,7 +123,7 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 			return execute.ToJSON(req.Result)
 		},
 	}
-	outcome := attempt.Make(ctx)
+	outcome := attempt.Make(kube.For(ctx, req.Body.Namespace))
 	if outcome.Err == nil && outcome.Result != nil {
 		execute.Deliver(req.Patch, spec.ID, outcome.Result)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -31,7 +32,7 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 			return
 		}
 		finished = true
-		c.giveBack(r, slot, o.learnt())
+		c.giveBack(r, slot, o.learnt(r.path))
 		if c.opts.Observe != nil {
 			c.opts.Observe(Observation{Verb: r.verb, Resource: r.target.Info.GVR(), Code: o.code, Duration: time.Since(started)})
 		}
@@ -87,7 +88,7 @@ func (c *Client) takeSlot(ctx context.Context, r *call) (*slot, error) {
 	if limit == nil {
 		return nil, nil
 	}
-	s, err := limit.acquire(ctx, r.target.Namespace)
+	s, err := limit.acquire(ctx, tenantOf(ctx, r.target.Namespace))
 	return &s, err
 }
 
@@ -150,9 +151,12 @@ func (o outcome) late() bool {
 	return late
 }
 
-// learnt returns the conclusion about the server's load.
-func (o outcome) learnt() learnt {
+// learnt returns the conclusion about the server's load. A server that refuses an eviction
+// because of a disruption budget also responds with 429, whatever its load is.
+func (o outcome) learnt(path string) learnt {
 	switch {
+	case o.code == http.StatusTooManyRequests && strings.HasSuffix(path, "/eviction"):
+		return nothing
 	case o.late(), o.code == http.StatusTooManyRequests:
 		return overloaded
 	case o.code/100 == 2:

@@ -26,6 +26,28 @@ func (b InFlight) adapt(limit float64, busy int, overloaded bool) float64 {
 	return min(limit+1/limit, float64(b.Max))
 }
 
+// tenantKey is the context key of the namespace that a request is made for.
+type tenantKey struct{}
+
+// For returns a context for requests that are made for an object of the namespace. They count
+// as requests of that namespace, whatever namespaces they read and write. Otherwise one tenant
+// could occupy the share of a namespace that the handlers of all tenants read. For a
+// cluster-scoped object, the namespace is empty, and requests count for their own namespaces.
+func For(ctx context.Context, namespace string) context.Context {
+	if namespace == "" {
+		return ctx
+	}
+	return context.WithValue(ctx, tenantKey{}, namespace)
+}
+
+// tenantOf returns the namespace that a request counts for.
+func tenantOf(ctx context.Context, target string) string {
+	if namespace, ok := ctx.Value(tenantKey{}).(string); ok {
+		return namespace
+	}
+	return target
+}
+
 // limiter hands out slots for requests. Namespaces take turns, and one namespace has at most
 // three quarters of the slots, so many slow requests for the objects of one tenant do not delay
 // those for others. The requests of one namespace are served in order of arrival.

@@ -86,12 +86,12 @@ func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
 func (g *guest) send(via http.RoundTripper, req *http.Request) (*http.Response, error) {
 	var o outcome
 	if !endless(req) {
-		slot, err := g.client.limit.acquire(req.Context(), namespaceOf(req.URL.Path))
+		slot, err := g.client.limit.acquire(req.Context(), tenantOf(req.Context(), namespaceOf(req.URL.Path)))
 		if err != nil {
 			closeBody(req)
 			return nil, err
 		}
-		defer func() { g.client.limit.release(slot, o.learnt()) }()
+		defer func() { g.client.limit.release(slot, o.learnt(req.URL.Path)) }()
 	}
 	until, err := g.client.passGate(req.Method)
 	if err != nil {
