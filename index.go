@@ -27,8 +27,9 @@ var Keep = index.Keep
 //			return map[string]string{s.Object.Spec.NodeName: s.Object.Name}, nil
 //		})
 //
-// No handler of the operator is called before all indices contain all existing objects.
-// Errors of fn are logged and leave the values unchanged; see [ErrorsPermanent] and [ErrorsTemporary]. After
+// No handler of the operator is called before all indices contain all existing objects, except
+// those in namespaces that match a pattern and that the operator may not list. Errors of fn
+// are logged and leave the values unchanged; see [ErrorsPermanent] and [ErrorsTemporary]. After
 // [RetryAfter], the object leaves the index until its first event after the delay;
 // after [Permanent], for the rest of the process.
 //

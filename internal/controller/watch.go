@@ -124,6 +124,10 @@ func (c *Controller) start(ctx context.Context, namespace string, scope *stream.
 	if scope != nil {
 		config.Status = c.noteRefusal(config.Status)
 	}
+	forget := func() {}
+	if c.mayBeMissing(namespace) {
+		forget = config.OnRefusal(func() { c.goWithout(namespace) })
+	}
 	pauses := c.pauses.Load()
 	config.Newcomers = func(e stream.Event) (taken bool) {
 		if taken = c.hasten(e, pauses); taken {
@@ -135,11 +139,29 @@ func (c *Controller) start(ctx context.Context, namespace string, scope *stream.
 	var done sync.WaitGroup
 	done.Go(func() {
 		defer over()
+		defer forget()
 		_ = s.Run(ctx, func(e stream.Event) {
 			pulse.Deliver(e, func(e stream.Event) { c.deliver(namespace, e, pauses) })
 		})
 	})
 	return func() { cancel(); done.Wait() }
+}
+
+// mayBeMissing reports whether the indices may be used without the objects of a namespace that
+// the API server forbids to list. The user did not name such a namespace: whoever creates one
+// that matches a pattern must not stop the handlers of all others. The index of a namespace
+// that the user has named must be complete.
+func (c *Controller) mayBeMissing(namespace string) bool {
+	return namespace != "" && c.indexOnly.Load() && !c.config.Namespaces.Names(namespace)
+}
+
+// goWithout lets the index barrier open without a namespace that the API server forbids to
+// list. The watch keeps trying, so the namespace is added when it may be listed.
+func (c *Controller) goWithout(namespace string) {
+	if c.config.Barrier.Drop(c.source(namespace)) {
+		c.config.Log.Warn("The objects of the namespace are missing in the indices, because the operator may not list them. "+
+			"Grant the permission, or exclude the namespace.", "resource", c.processor.Resource.String(), "namespace", namespace)
+	}
 }
 
 // deliver handles or queues an event of a watch. since is the number of pauses before

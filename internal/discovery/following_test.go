@@ -277,3 +277,12 @@ func TestPatternsRequireWatchingNamespaces(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyPlainNamesNameANamespace(t *testing.T) {
+	ns := Namespaces{Globs("app"), Globs("team-*"), Regexp(regexp.MustCompile("lab"))}
+	for name, want := range map[string]bool{"app": true, "team-1": false, "team-*": false, "lab": false, "": false} {
+		if got := ns.Names(name); got != want {
+			t.Errorf("%q: got %v", name, got)
+		}
+	}
+}

@@ -18,7 +18,9 @@ import (
 //  2. A source is expected for every indexed kind in every namespace. Only then
 //     is the source that led to it marked as synced.
 //  3. A source is synced when everything in its first list is indexed. It is
-//     dropped if the kind or the namespace no longer exists.
+//     dropped if the kind or the namespace no longer exists. It is also dropped if it is
+//     in a namespace that the user did not name, only a pattern, and the API server
+//     forbids to list it: whoever may create namespaces must not stop the operator.
 //  4. When no unsynced source is left, the barrier opens.
 //
 // # Guarantees
@@ -70,15 +72,18 @@ func (g *Gate) Synced(source string) {
 	}
 }
 
-// Drop removes a source that no longer exists.
-func (g *Gate) Drop(source string) {
+// Drop removes a source that no longer exists, or that nobody may list. It reports whether
+// the barrier was waiting for it.
+func (g *Gate) Drop(source string) (waited bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if synced, known := g.sources[source]; known && !synced {
+	synced, known := g.sources[source]
+	delete(g.sources, source)
+	if waited = known && !synced; waited {
 		g.missing--
 		g.settle()
 	}
-	delete(g.sources, source)
+	return waited
 }
 
 // Close makes the barrier wait for the source and for everything that is expected from

@@ -54,6 +54,22 @@ func TestTheGateOpensWhenAllSourcesAreSynced(t *testing.T) {
 	}
 }
 
+func TestDropReportsWhetherTheGateWaited(t *testing.T) {
+	g := NewGate("resources", "pods", "nodes")
+	g.Synced("nodes")
+	for _, c := range []struct {
+		source string
+		want   bool
+	}{{"pods", true}, {"pods", false}, {"nodes", false}, {"unknown", false}, {"resources", true}, {"resources", false}} {
+		if got := g.Drop(c.source); got != c.want {
+			t.Errorf("%s: got %v", c.source, got)
+		}
+	}
+	if !isOpen(g) {
+		t.Errorf("the gate waits for %q", g.Waiting())
+	}
+}
+
 func TestAGateWithoutSourcesIsOpen(t *testing.T) {
 	if g := NewGate(); !isOpen(g) || len(g.Waiting()) > 0 {
 		t.Error("it is not open")
