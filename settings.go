@@ -234,8 +234,9 @@ type PeeringSettings struct {
 	// Lifetime is the time without renewal after which other operators treat this one
 	// as gone. It must be at least 1 s. Default: 60s.
 	Lifetime time.Duration
-	// Mandatory pauses the operator until the peering object exists. Default: false,
-	// which works without it.
+	// Mandatory pauses the operator until the peering object exists. In a namespace that
+	// only matches a pattern, a missing object holds back this namespace alone. Default:
+	// false, which works without it.
 	Mandatory bool
 	// Standalone turns peering off. Default: false.
 	Standalone bool

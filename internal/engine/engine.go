@@ -129,7 +129,7 @@ func (op *operator) live(ctx context.Context, resources *discovery.Resources, di
 		op.Pause(peering.NoPeering, "the peering is mandatory but was not found yet; if the cluster has no peering, apply peering.yaml")
 	}
 	op.controllers.Serve(ctx, work, discovered)
-	defer background(ctx, op.meetPeers)() // ends after all handlers: only then may a peer start
+	defer background(ctx, func(ctx context.Context) { op.meetPeers(ctx, work) })() // ends after all handlers: only then may a peer start
 	if op.Ready != nil {
 		op.Ready()
 	}

@@ -80,7 +80,7 @@ func newOperator(c Config, client *kube.Client, v *vitals.Vitals, writes *lease.
 	op.poster = recorder.New(client.Ungated().Reserved(1), op.Posting)
 	op.children = op.newChildren()
 	op.controllers = serving.New(serving.Config{
-		Shared: op.sharedConfig(), Handlers: c.Handlers, Name: c.Name, Standby: c.Election.Enabled, ScanningDisabled: c.ScanningDisabled,
+		Shared: op.sharedConfig(), Handlers: c.Handlers, Name: c.Name, Standby: c.Election.Enabled, ScanningDisabled: c.ScanningDisabled, Withheld: op.awaitsPeering,
 		Places: placement.New(c.Process.Progress, client, c.Log), Children: op.children,
 		Discovered: op.discovered, Moved: op.move,
 	})

@@ -11,7 +11,7 @@ import (
 type Peering struct {
 	Standalone  bool   // no peering
 	Clusterwide bool   // one cluster-scoped object instead of one in each namespace
-	Mandatory   bool   // pause until the object exists
+	Mandatory   bool   // pause until the object exists; see awaitsPeering
 	Stealth     bool   // do not log successful renewals
 	Name        string // of the object
 	Identity    string // "" means a generated one
@@ -21,7 +21,7 @@ type Peering struct {
 
 // meetPeers takes part in all peerings of the served scope. When the context is done,
 // it removes the records of this operator and returns.
-func (op *operator) meetPeers(ctx context.Context) {
+func (op *operator) meetPeers(ctx, work context.Context) {
 	if op.Peering.Standalone {
 		return
 	}
@@ -33,8 +33,19 @@ func (op *operator) meetPeers(ctx context.Context) {
 	}
 	g := peering.Gathering{
 		Config: config, Identify: op.identity, Places: op.peeringPlaces, Moved: op.moved, Pause: op.Pause, Resume: op.Resume,
+		Alone: op.awaitsPeering, Skip: op.controllers.Skip,
+		Admit: func(namespace string, served bool) { op.controllers.Admit(work, namespace, served) },
 	}
 	g.Run(ctx)
+}
+
+// awaitsPeering reports whether a namespace is not served before its peering object is seen,
+// while others may be. This is so for mandatory peerings in namespaces that match a pattern:
+// whoever creates such a namespace, without a peering object, must not pause the operator. The
+// namespaces that the user has named pause it, as in Kopf.
+func (op *operator) awaitsPeering(namespace string) bool {
+	p := op.Peering
+	return p.Mandatory && !p.Standalone && !p.Clusterwide && len(op.Namespaces) > 0 && !op.Namespaces.Names(namespace)
 }
 
 // identity returns the identity of this operator in peerings. Replicas with leader

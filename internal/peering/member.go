@@ -36,6 +36,13 @@ type Config struct {
 	// reason to pause.
 	Mandatory bool
 
+	// Join makes a mandatory member wait without a pause of this operator, because the
+	// caller does not serve the namespace until Join(true). Join(true) is called once, when
+	// the member has seen the peering object, after Toggle if it must pause. Join(false) is
+	// called before that if the object does not exist or the API server forbids to list it.
+	// The calls may come from several goroutines. nil means that waiting is a pause.
+	Join func(found bool)
+
 	// Stealth keeps successful renewals out of the log.
 	Stealth bool
 
@@ -65,6 +72,7 @@ func DefaultConfig(client *kube.Client, place Place) Config {
 type Member struct {
 	Config
 	paused atomic.Bool
+	joined atomic.Bool // the object was seen, and Join(true) is called at once
 
 	// The fields below belong to the goroutine of judge.
 	why    reason            // for the pause
@@ -78,7 +86,7 @@ type Member struct {
 // New returns a member. Run starts it.
 func New(c Config) *Member {
 	m := &Member{Config: c, noted: map[string]string{}, seen: sightings{}}
-	if c.Mandatory {
+	if c.Mandatory && c.Join == nil {
 		m.why = waiting
 		m.paused.Store(true)
 	}
@@ -86,7 +94,7 @@ func New(c Config) *Member {
 }
 
 // Paused reports whether this operator must pause now. It is safe for concurrent use,
-// even before Run: a mandatory member starts paused.
+// even before Run: a mandatory member without Join starts paused.
 func (m *Member) Paused() bool { return m.paused.Load() }
 
 // Run takes part until ctx ends. Then it removes our record, which may take up to 5
@@ -114,6 +122,9 @@ func (m *Member) follow(ctx context.Context, sights latest[sight]) {
 	c := m.Stream
 	c.Info, c.Namespace, c.Selector = m.Place.Info, m.Place.Namespace, ""
 	c.Log = m.Log
+	if m.Join != nil {
+		defer c.OnRefusal(m.refused)()
+	}
 	var known *object.Body
 	c.Known = func() iter.Seq[object.Identity] {
 		return func(yield func(object.Identity) bool) {
@@ -140,6 +151,17 @@ func (m *Member) follow(ctx context.Context, sights latest[sight]) {
 	})
 }
 
+// refused notes that the API server forbids to list the peering objects of the namespace. It
+// does nothing if the object was seen before.
+func (m *Member) refused() {
+	if m.joined.Load() {
+		return
+	}
+	m.Log.Warn("The namespace is not served, because the peering is mandatory, and the operator may not list the peering objects of the namespace. "+
+		"Grant the permission, or exclude the namespace.", m.where()...)
+	m.Join(false)
+}
+
 // maxDecisionInterval is the maximum time between two decisions: the clock may have been set, or may
 // have stopped while the machine was asleep.
 const maxDecisionInterval = time.Minute
@@ -161,6 +183,9 @@ func (m *Member) judge(ctx context.Context, sights latest[sight], w *writer) {
 				last, version = s.body, s.body.ResourceVersion
 			}
 			m.tellOfObject(s.body != nil, last != nil)
+			if last == nil && m.Join != nil {
+				m.Join(false)
+			}
 		case <-timer.C:
 		}
 		wait := maxDecisionInterval
@@ -172,6 +197,9 @@ func (m *Member) judge(ctx context.Context, sights latest[sight], w *writer) {
 			}
 			d := Decide(time.Now(), m.Identity, m.Priority, counting)
 			m.act(d)
+			if m.Join != nil && m.joined.CompareAndSwap(false, true) {
+				m.Join(true)
+			}
 			w.orders.put(orderOf(d, version))
 			if !d.Again.IsZero() {
 				wait = min(maxDecisionInterval, max(time.Until(d.Again), 0))
@@ -188,14 +216,20 @@ func status(b *object.Body) map[string]any {
 	return status
 }
 
-// tellOfObject logs, once, that the peering object does not exist.
+// tellOfObject logs, once, that the peering object does not exist, and that a namespace is
+// served after that.
 func (m *Member) tellOfObject(exists, existed bool) {
 	told := m.told
 	m.told = !exists
 	switch {
+	case exists && told && m.Join != nil && !m.joined.Load():
+		m.Log.Info("The peering object exists, so the namespace is served now.", m.where()...)
 	case exists || told:
 	case existed:
 		m.Log.Warn("The peering object is gone. The operators in it count as alive until their lifetimes end.", m.where()...)
+	case m.Join != nil:
+		m.Log.Warn("The namespace is not served, because the peering is mandatory, and the namespace has no peering object. "+
+			"Create the object, or exclude the namespace.", m.where()...)
 	case m.Mandatory:
 		m.Log.Info("Waiting for the peering object to be created, because the peering is mandatory.", m.where()...)
 	default:

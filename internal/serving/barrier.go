@@ -15,6 +15,10 @@ const (
 	patterns  = "the namespaces of the cluster"
 )
 
+// peeringIn is the source of the index barrier for a namespace that is withheld until its
+// peering object is read.
+func peeringIn(namespace string) string { return "the peering in " + namespace }
+
 // NewBarrier returns the index barrier. It opens when all indices are filled, and before
 // that no handler is called. Without indices, it is open from the start.
 func NewBarrier(indexed bool, namespaces discovery.Namespaces) *index.Gate {

@@ -19,7 +19,8 @@ func (s *Controllers) Cluster() []kind.Info {
 	return s.cluster
 }
 
-// NamespaceNames returns the sorted names of the served namespaces. "" means all.
+// NamespaceNames returns the sorted names of the served namespaces, with those that wait for
+// [Controllers.Admit]. "" means all.
 func (s *Controllers) NamespaceNames() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -71,8 +71,12 @@ func (s *Controllers) serveNamespaces(work context.Context, names []string, exis
 	for _, name := range names {
 		if exist {
 			s.namespaces[name] = true
+			if s.waits(name) {
+				s.Shared.Barrier.Expect(peeringIn(name))
+			}
 		} else {
 			delete(s.namespaces, name)
+			s.Shared.Barrier.Drop(peeringIn(name))
 		}
 	}
 	s.Moved()
@@ -82,4 +86,47 @@ func (s *Controllers) serveNamespaces(work context.Context, names []string, exis
 			s.Shared.Spaces.Set(name, nil)
 		}
 	}
+}
+
+// Admit starts or stops serving a namespace that is withheld. It may be called for namespaces
+// that do not exist, and it does nothing if nothing changes.
+func (s *Controllers) Admit(work context.Context, namespace string, served bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.admitted[namespace] == served {
+		return
+	}
+	if served {
+		s.admitted[namespace] = true
+	} else {
+		delete(s.admitted, namespace)
+	}
+	s.followAll(work)
+	if served {
+		s.Shared.Barrier.Drop(peeringIn(namespace)) // the barrier expects its indexed resources now
+	}
+}
+
+// Skip lets the index barrier open without a namespace that is withheld: nobody knows when it
+// will be admitted.
+func (s *Controllers) Skip(namespace string) { s.Shared.Barrier.Drop(peeringIn(namespace)) }
+
+// waits reports whether a namespace is withheld and was not admitted. The caller must hold
+// s.mu.
+func (s *Controllers) waits(namespace string) bool {
+	return s.Withheld != nil && s.Withheld(namespace) && !s.admitted[namespace]
+}
+
+// open returns the namespaces that may be served now. The caller must hold s.mu.
+func (s *Controllers) open() map[string]bool {
+	if s.Withheld == nil {
+		return s.namespaces
+	}
+	open := make(map[string]bool, len(s.namespaces))
+	for name := range s.namespaces {
+		if !s.waits(name) {
+			open[name] = true
+		}
+	}
+	return open
 }

@@ -43,6 +43,10 @@ type Config struct {
 	// ScanningDisabled turns off the warnings about namespaces that do not exist.
 	ScanningDisabled bool
 
+	// Withheld reports whether a namespace is not served before [Controllers.Admit]. It must
+	// always say the same of a namespace. nil means that it is true of none.
+	Withheld func(namespace string) bool
+
 	// Discovered is called with the resources of each discovery, and Moved after each
 	// change of the resources or namespaces. They must not block, nor call methods of
 	// [Controllers].
@@ -69,7 +73,8 @@ type Controllers struct {
 	controllers map[schema.GroupVersionResource]*controller.Controller
 	leaving     map[string]int        // the number of retiring controllers by name
 	ended       bool                  // the operator is stopping: start no controllers
-	namespaces  map[string]bool       // "" means all
+	namespaces  map[string]bool       // "" means all; some may be withheld
+	admitted    map[string]bool       // withheld namespaces that may be served now
 	told        loglimit.Once[string] // current problems
 	noted       loglimit.Once[string] // notes
 	standby     bool                  // this replica is not the leader
@@ -80,7 +85,7 @@ func New(config Config) *Controllers {
 	s := &Controllers{
 		Config: config, crowded: make(chan struct{}, 1), standby: config.Standby,
 		controllers: map[schema.GroupVersionResource]*controller.Controller{}, leaving: map[string]int{},
-		namespaces: firstNamespaces(config.Shared.Namespaces),
+		namespaces: firstNamespaces(config.Shared.Namespaces), admitted: map[string]bool{},
 	}
 	s.Shared.Spaces = &process.Spaces{}
 	s.Shared.Ask, s.Shared.Paused, s.Shared.Go = s.ask, s.paused.Load, s.retiring.Go
@@ -172,7 +177,7 @@ func (s *Controllers) match() discovery.Plan {
 // caller must hold s.mu.
 func (s *Controllers) follow(work context.Context, c *controller.Controller) {
 	if s.working() || c.Indexed() {
-		c.Follow(work, s.namespaces)
+		c.Follow(work, s.open())
 	}
 }
 
@@ -191,7 +196,7 @@ func (s *Controllers) followChildren(work context.Context) {
 	switch {
 	case s.ended:
 	case s.working() && !s.paused.Load():
-		s.Children.Follow(work, s.cluster, s.namespaces)
+		s.Children.Follow(work, s.cluster, s.open())
 	default:
 		s.Children.Pause()
 	}
