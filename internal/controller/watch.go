@@ -148,7 +148,7 @@ func (c *Controller) start(ctx context.Context, namespace string, scope *stream.
 }
 
 // mayBeMissing reports whether the indices may be used without the objects of a namespace that
-// the API server forbids to list. The user did not name such a namespace: whoever creates one
+// the API server forbids to list. The user did not name such a namespace: a tenant who creates one
 // that matches a pattern must not stop the handlers of all others. The index of a namespace
 // that the user has named must be complete.
 func (c *Controller) mayBeMissing(namespace string) bool {

@@ -54,7 +54,7 @@ func (ns Namespaces) Plain() (names []string) {
 }
 
 // Names reports whether one of the patterns is this plain name: then the user chose this very
-// namespace. Whoever may create namespaces can create others that match a pattern.
+// namespace. A tenant who may create namespaces can create others that match a pattern.
 func (ns Namespaces) Names(name string) bool { return slices.Contains(ns.Plain(), name) }
 
 // RequireFixed returns an error if a pattern is not a plain name. It is for operators

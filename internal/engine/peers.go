@@ -41,7 +41,7 @@ func (op *operator) meetPeers(ctx, work context.Context) {
 
 // awaitsPeering reports whether a namespace is not served before its peering object is seen,
 // while others may be. This is so for mandatory peerings in namespaces that match a pattern:
-// whoever creates such a namespace, without a peering object, must not pause the operator. The
+// a tenant who creates such a namespace, without a peering object, must not pause the operator. The
 // namespaces that the user has named pause it, as in Kopf.
 func (op *operator) awaitsPeering(namespace string) bool {
 	p := op.Peering

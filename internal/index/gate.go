@@ -20,7 +20,7 @@ import (
 //  3. A source is synced when everything in its first list is indexed. It is
 //     dropped if the kind or the namespace no longer exists. It is also dropped if it is
 //     in a namespace that the user did not name, only a pattern, and the API server
-//     forbids to list it: whoever may create namespaces must not stop the operator.
+//     forbids to list it: a tenant who may create namespaces must not stop the operator.
 //  4. When no unsynced source is left, the barrier opens.
 //
 // # Guarantees
@@ -72,7 +72,7 @@ func (g *Gate) Synced(source string) {
 	}
 }
 
-// Drop removes a source that no longer exists, or that nobody may list. It reports whether
+// Drop removes a source that no longer exists, or that the operator may not list. It reports whether
 // the barrier was waiting for it.
 func (g *Gate) Drop(source string) (waited bool) {
 	g.mu.Lock()

@@ -41,8 +41,8 @@ type Gathering struct {
 	leaving map[string]*attendee
 
 	mu    sync.Mutex
-	seats map[string]map[string]bool // whether the members, by namespace and who, need not be waited for
-	seen  int                        // the number of those members
+	seats map[string]map[string]bool // by namespace and who: false for members that hold back their namespaces
+	seen  int                        // the number of members with true
 }
 
 // attendee is a member of a gathering.
@@ -152,7 +152,7 @@ func (g *Gathering) seat(a *attendee) {
 	if g.seats[namespace] == nil {
 		g.seats[namespace] = map[string]bool{}
 	}
-	seen := a.Join == nil // otherwise it waits by its own pause, or need not wait
+	seen := a.Join == nil // it waits by its own pause, or it does not wait
 	g.seats[namespace][a.who] = seen
 	if seen {
 		g.seen++

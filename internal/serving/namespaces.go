@@ -107,8 +107,8 @@ func (s *Controllers) Admit(work context.Context, namespace string, served bool)
 	}
 }
 
-// Skip lets the index barrier open without a namespace that is withheld: nobody knows when it
-// will be admitted.
+// Skip lets the index barrier open without a namespace that is withheld: it may
+// never be admitted.
 func (s *Controllers) Skip(namespace string) { s.Shared.Barrier.Drop(peeringIn(namespace)) }
 
 // waits reports whether a namespace is withheld and was not admitted. The caller must hold

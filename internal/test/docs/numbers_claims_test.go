@@ -172,7 +172,8 @@ func claims(t *testing.T) map[string][]string {
 			"was served for " + stalled + " seconds",
 			"waiting for " + inWords(t, duration("internal/health", "lateReview")) + " or more, there is a warning",
 		},
-		"docs/metrics.md": {"At " + stalled + " seconds and more, `/readyz` is red"},
+		"docs/indexing.md": {"there for " + seconds(stream.RefusalGrace) + " seconds"},
+		"docs/metrics.md":  {"At " + stalled + " seconds and more, `/readyz` is red"},
 		"docs/scopes.md": {
 			fmt.Sprintf("more than %d namespaces", constant("internal/controller", "manyNamespaces")),
 			fmt.Sprintf("again every %d minutes", duration("internal/serving", "reachInterval")/time.Minute),
