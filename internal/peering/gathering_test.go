@@ -88,6 +88,13 @@ func (g *gathered) expect(t *testing.T, when string, paused bool, served ...stri
 	}
 }
 
+// skipped returns the namespaces that were skipped so far.
+func (g *gathered) skipped() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.skips)
+}
+
 func team(n int) Place { return Place{namespacedKind, fmt.Sprintf("team-%d", n)} }
 
 func TestNamespacesOfAPatternWaitForTheirPeeringObjectsAlone(t *testing.T) {
@@ -155,13 +162,13 @@ func TestMissingPeeringObjectsAreReportedOnce(t *testing.T) {
 		g := gather(t, tripper(forbid), team(1), team(2), team(3))
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		if want := []string{"team-2"}; !slices.Equal(g.skips, want) {
-			t.Errorf("after 4 seconds: got %q, want %q", g.skips, want)
+		if got, want := g.skipped(), []string{"team-2"}; !slices.Equal(got, want) {
+			t.Errorf("after 4 seconds: got %q, want %q", got, want)
 		}
 		time.Sleep(time.Hour)
 		g.expect(t, "an hour later", false, "team-1")
-		if want := []string{"team-2", "team-3"}; !slices.Equal(g.skips, want) {
-			t.Errorf("an hour later: got %q, want %q", g.skips, want)
+		if got, want := g.skipped(), []string{"team-2", "team-3"}; !slices.Equal(got, want) {
+			t.Errorf("an hour later: got %q, want %q", got, want)
 		}
 		var lines []string
 		for _, line := range g.log.Take("WARN") {
