@@ -198,14 +198,56 @@ func newBudget(size int64) budget { return budget{size: size, most: size - size/
 const smallCost = 2 << 20
 
 // cost estimates the memory of a decoded review and of the difference of its objects, in
-// bytes. It is rather too high: commas, colons and brackets inside of strings count as well.
-// A JSON object with one member takes about fifty times its bytes.
+// bytes. It is rather too high. A JSON object with one member takes about fifty times its
+// bytes.
 func cost(body []byte) int64 {
-	objects := bytes.Count(body, []byte("{"))
-	others := bytes.Count(body, []byte(",")) + bytes.Count(body, []byte("["))
-	members := bytes.Count(body, []byte(":"))
-	changed := max(0, min(members, maxChanged)-usuallyChanged)
-	return int64(2*len(body) + 400*objects + 60*others + 40*members + changedCost*changed)
+	n := count(body)
+	changed := max(0, min(n.members, maxChanged)-usuallyChanged)
+	return int64(2*len(body) + 400*n.objects + 60*n.others + 40*n.members + changedCost*changed)
+}
+
+// counts are numbers of values in a JSON text.
+type counts struct {
+	objects int
+	members int
+	others  int // elements and lists
+}
+
+// count counts values by their punctuation outside of strings. The decoder finds no more of
+// them: it sees the same strings, up to the first error.
+func count(text []byte) (n counts) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{':
+			n.objects++
+		case ':':
+			n.members++
+		case ',', '[':
+			n.others++
+		case '"':
+			i += stringEnd(text[i+1:]) + 1
+		}
+	}
+	return n
+}
+
+// stringEnd returns the index of the quote that ends a string, or the length if none does.
+func stringEnd(text []byte) int {
+	for from := 0; ; {
+		quote := bytes.IndexByte(text[from:], '"')
+		if quote < 0 {
+			return len(text)
+		}
+		quote += from
+		escapes := 0 // backslashes before the quote
+		for escapes < quote-from && text[quote-escapes-1] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return quote
+		}
+		from = quote + 1
+	}
 }
 
 const (

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/kind"
 )
@@ -28,6 +30,60 @@ func keys(prefix string, n int, value string) string {
 // below returns a JSON object with the value below so many keys.
 func below(value string, levels int) string {
 	return strings.Repeat(`{"k":`, levels) + value + strings.Repeat("}", levels)
+}
+
+func TestPunctuationInStringsCostsNothing(t *testing.T) {
+	for text, want := range map[string]counts{
+		``:                          {},
+		`null`:                      {},
+		`{}`:                        {objects: 1},
+		`[{},{"a":[1,2]}]`:          {objects: 2, members: 1, others: 4},
+		`{"{{[,:":"{{[,:"}`:         {objects: 1, members: 1},
+		`"\"{"`:                     {},
+		`{"a\\":{"b":"\\\"{"}}`:     {objects: 2, members: 2},
+		`["\\\\",{}]`:               {objects: 1, others: 2},
+		`["","{",{},"}"]`:           {objects: 1, others: 4},
+		`{"a":"\u0022,{"}`:          {objects: 1, members: 1},
+		`{"open":"{{{{`:             {objects: 1, members: 1},
+		`{"open":"{{\`:              {objects: 1, members: 1},
+		`{"open":"{{\"`:             {objects: 1, members: 1},
+		strings.Repeat(`\"`, 3):     {},
+		`{}"` + `{` + `"` + `{,:[{`: {objects: 3, members: 1, others: 2},
+	} {
+		got := count([]byte(text))
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+		if found := decoded(text); found.objects > got.objects || found.members > got.members || found.others > got.others {
+			t.Errorf("%s: the decoder found %+v, more than %+v", text, found, got)
+		}
+	}
+	text, objects := `"`+strings.Repeat("{", 1_000_000)+`"`, strings.Repeat("{", 1_000_000)
+	if got := cost([]byte(text)); got > smallCost {
+		t.Errorf("a text of a megabyte costs %d", got)
+	}
+	if got := cost([]byte(objects)); got < 400_000_000 {
+		t.Errorf("a million objects cost %d", got)
+	}
+}
+
+// decoded counts what a decoder finds in a text before the first error.
+func decoded(text string) (n counts) {
+	d := jsontext.NewDecoder(bytes.NewReader([]byte(text)), jsontext.AllowDuplicateNames(true))
+	for {
+		token, err := d.ReadToken()
+		if err != nil {
+			return n
+		}
+		switch kind, length := d.StackIndex(d.StackDepth()); {
+		case token.Kind() == '{':
+			n.objects++
+		case token.Kind() == '[':
+			n.others++
+		case kind == '{' && length%2 == 0 && token.Kind() != '}' && token.Kind() != ']':
+			n.members++
+		}
+	}
 }
 
 // The objects of a review count as the Go type of the handler, too.
