@@ -2,18 +2,28 @@ package admission
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"time"
 )
 
-// budget is a weighted semaphore. Clients are served by turns: first those that have
-// the least, each in its own order of arrival. So a flood of requests of one client does
-// not delay those of others.
+// budget is a weighted semaphore. Clients are served by turns, and so are the namespaces
+// inside the share of each client. First come those that have the least, then those that
+// were served longest ago; a namespace keeps its order of arrival. So a flood of requests
+// of one client does not delay those of others, and neither does that of one tenant of an
+// API server. Namespaces only divide the share of their client: a client gains nothing by
+// namespaces that it invents.
+//
+// The sum of all acquired weights never exceeds the size. A weight above the limit of a
+// namespace counts as that limit, so the rest is left for others. In the budgets of
+// [newBudget], that limit is more than half: at most one such request is served at the same
+// time. The others have less than half of the size in addition to its real weight.
 type budget struct {
 	size  int64
-	most  int64 // of one client, whatever the others have; 0 means no limit
+	most  int64 // of one client, whatever the others have
+	each  int64 // of one namespace of a client, whatever the others have
 	queue int   // the maximum number of waiters of a client; 0 means no limit
 
 	// pressed is called while there is no room. It tries to make room and returns the
@@ -22,58 +32,133 @@ type budget struct {
 
 	mu      sync.Mutex
 	used    int64
+	turns   int64             // how many waiters were served
 	peers   map[string]*share // by the host of the client; those with something only
 	due     time.Time         // of the next call of pressed
 	granted time.Time         // when a waiter was served last
 }
 
+// newBudget returns a budget of which one client can have three quarters, and one namespace
+// three quarters of the share of its client.
+func newBudget(size int64) budget { return sharedBudget(size, threeQuarters(size)) }
+
+// sharedBudget returns a budget of which one client can have this much.
+func sharedBudget(size, most int64) budget {
+	return budget{size: size, most: most, each: threeQuarters(most)}
+}
+
+// threeQuarters leaves at least one for others if it can.
+func threeQuarters(of int64) int64 { return max(1, min(of-1, of-of/4)) }
+
+// sender identifies the origin of a review.
+type sender struct {
+	client    string // the host
+	namespace string // as the client claims; see [namespaceOf]
+}
+
 // share is the part of a budget that one client has or waits for.
 type share struct {
+	used  int64
+	turn  int64            // when it was served last; 0 means never
+	lines map[string]*line // by namespace; those with something only
+}
+
+// line is the part of a share that one namespace has or waits for.
+type line struct {
 	used    int64
+	turn    int64
 	waiting []*waiter
 }
 
 type waiter struct {
-	weight int64
-	since  time.Time
-	ready  chan struct{} // closed when the weight is acquired
+	weight  int64
+	since   time.Time
+	ready   chan struct{} // closed when the weight is acquired, or the waiter is refused
+	refused bool          // set before ready is closed
 }
 
-// acquire waits until there is room for the weight. A weight above the size counts as
-// the size. acquire returns the weight to release. It returns errNoRoom if ctx is done
-// first or if too many callers of the client wait.
-func (b *budget) acquire(ctx context.Context, peer string, weight int64) (int64, error) {
-	w := &waiter{min(weight, b.size), time.Now(), make(chan struct{})}
+// acquire waits until there is room for the weight. It returns the weight to release. It
+// returns errNoRoom if ctx is done first or if too many callers of the client wait: then
+// the newest caller of the namespace with the most of them is refused.
+func (b *budget) acquire(ctx context.Context, by sender, weight int64) (int64, error) {
+	w := &waiter{weight: min(weight, b.each, b.size), since: time.Now(), ready: make(chan struct{})}
 	b.mu.Lock()
-	if b.peers == nil {
-		b.peers = map[string]*share{}
-	}
-	s := b.peers[peer]
-	if s == nil {
-		s = &share{}
-		b.peers[peer] = s
-	}
-	if b.queue > 0 && len(s.waiting) >= b.queue {
+	s, l := b.of(by)
+	if b.queue > 0 && s.waiting() >= b.queue && !s.refuse(l) {
 		b.mu.Unlock()
 		return 0, errNoRoom
 	}
-	s.waiting = append(s.waiting, w)
+	l.waiting = append(l.waiting, w)
 	b.serve()
 	b.mu.Unlock()
-	if w.served() || b.await(ctx, w) {
+	if (w.served() || b.await(ctx, w)) && !w.refused {
 		return w.weight, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if w.served() { // after await gave up
-		b.used -= w.weight
-		s.used -= w.weight
-	} else {
-		s.waiting = slices.DeleteFunc(s.waiting, func(other *waiter) bool { return other == w })
+	switch {
+	case !w.served():
+		l.waiting = slices.DeleteFunc(l.waiting, func(other *waiter) bool { return other == w })
+	case !w.refused: // served after await gave up
+		b.give(by, -w.weight)
 	}
-	b.tidy(peer)
+	b.tidy(by)
 	b.serve()
 	return 0, errNoRoom
+}
+
+// of returns the share of a client and the line of its namespace. The lock must be held.
+func (b *budget) of(by sender) (*share, *line) {
+	if b.peers == nil {
+		b.peers = map[string]*share{}
+	}
+	s := b.peers[by.client]
+	if s == nil {
+		s = &share{lines: map[string]*line{}}
+		b.peers[by.client] = s
+	}
+	l := s.lines[by.namespace]
+	if l == nil {
+		l = &line{}
+		s.lines[by.namespace] = l
+	}
+	return s, l
+}
+
+// give adds an acquired weight to all sums. The lock must be held.
+func (b *budget) give(to sender, weight int64) {
+	s, l := b.of(to)
+	b.used += weight
+	s.used += weight
+	l.used += weight
+}
+
+// waiting returns the number of waiters of a client.
+func (s *share) waiting() (n int) {
+	for _, l := range s.lines {
+		n += len(l.waiting)
+	}
+	return n
+}
+
+// refuse refuses the newest waiter of the longest line, to make a place in the given one. It
+// returns false if no line is longer than the given one.
+func (s *share) refuse(instead *line) bool {
+	longest := instead
+	for _, l := range s.lines {
+		if len(l.waiting) > len(longest.waiting) {
+			longest = l
+		}
+	}
+	if longest == instead {
+		return false
+	}
+	last := len(longest.waiting) - 1
+	w := longest.waiting[last]
+	longest.waiting = slices.Delete(longest.waiting, last, last+1)
+	w.refused = true
+	close(w.ready)
+	return true
 }
 
 func (w *waiter) served() bool {
@@ -85,14 +170,22 @@ func (w *waiter) served() bool {
 	}
 }
 
-// tidy forgets a client that has nothing and waits for nothing. The lock must be held.
-func (b *budget) tidy(peer string) {
-	if s := b.peers[peer]; s != nil && s.used == 0 && len(s.waiting) == 0 {
-		delete(b.peers, peer)
+// tidy forgets a namespace and a client that have nothing and wait for nothing. The lock
+// must be held.
+func (b *budget) tidy(by sender) {
+	s := b.peers[by.client]
+	if s == nil {
+		return
+	}
+	if l := s.lines[by.namespace]; l != nil && l.used == 0 && len(l.waiting) == 0 {
+		delete(s.lines, by.namespace)
+	}
+	if len(s.lines) == 0 {
+		delete(b.peers, by.client)
 	}
 }
 
-// await waits until w is served. It returns false if ctx is done first.
+// await waits until w is served or refused. It returns false if ctx is done first.
 func (b *budget) await(ctx context.Context, w *waiter) bool {
 	var again <-chan time.Time
 	for {
@@ -129,46 +222,69 @@ func (b *budget) press() time.Duration {
 // leastPress is the shortest time between two calls of pressed.
 const leastPress = 10 * time.Millisecond
 
-func (b *budget) release(peer string, weight int64) {
+func (b *budget) release(by sender, weight int64) {
 	if weight == 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.used -= weight
-	b.peers[peer].used -= weight
-	b.tidy(peer)
+	b.give(by, -weight)
+	b.tidy(by)
 	b.serve()
 }
 
 // serve serves the waiters for whom there is room. The lock must be held.
 func (b *budget) serve() {
 	for {
-		s := b.next()
-		if s == nil || b.used+s.waiting[0].weight > b.size {
+		s, l := b.next()
+		if l == nil || b.used+l.waiting[0].weight > b.size {
 			return
 		}
-		w := s.waiting[0]
+		w := l.waiting[0]
 		b.used += w.weight
 		s.used += w.weight
-		s.waiting = slices.Delete(s.waiting, 0, 1)
+		l.used += w.weight
+		l.waiting = slices.Delete(l.waiting, 0, 1)
+		b.turns++
+		s.turn, l.turn = b.turns, b.turns
 		b.granted = time.Now()
 		close(w.ready)
 	}
 }
 
-// next returns the share of the client that must be served next, or nil. The lock must
-// be held.
-func (b *budget) next() (next *share) {
+// next returns the client and the namespace that must be served next, or nil. A client that
+// has its whole share waits for itself. The lock must be held.
+func (b *budget) next() (next *share, line *line) {
 	for _, s := range b.peers {
-		switch {
-		case len(s.waiting) == 0:
-		case b.most > 0 && s.used > 0 && s.used+s.waiting[0].weight > b.most: // the rest is for others
-		case next == nil, s.used < next.used, s.used == next.used && s.waiting[0].since.Before(next.waiting[0].since):
-			next = s
+		l := s.next(b.each)
+		if l == nil || s.used+l.waiting[0].weight > b.most {
+			continue
+		}
+		if next == nil || before(s.used, next.used, s.turn, next.turn, l.waiting[0], line.waiting[0]) {
+			next, line = s, l
+		}
+	}
+	return next, line
+}
+
+// next returns the namespace of the client that must be served next, or nil. A namespace that
+// has as much as one can have waits for itself.
+func (s *share) next(each int64) (next *line) {
+	for _, l := range s.lines {
+		if len(l.waiting) == 0 || l.used+l.waiting[0].weight > each {
+			continue
+		}
+		if next == nil || before(l.used, next.used, l.turn, next.turn, l.waiting[0], next.waiting[0]) {
+			next = l
 		}
 	}
 	return next
+}
+
+// before reports whether a must be served before b: who has less, was served longer ago,
+// waits longer. Without the turns, older waiters of a flood would always come first.
+func before(usedA, usedB, turnA, turnB int64, a, b *waiter) bool {
+	return cmp.Or(cmp.Compare(usedA, usedB), cmp.Compare(turnA, turnB), a.since.Compare(b.since)) < 0
 }
 
 // load adds the waiters to the load.
@@ -176,13 +292,15 @@ func (b *budget) load(of *Load) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.peers {
-		for _, w := range s.waiting {
-			of.wait(w.since)
+		for _, l := range s.lines {
+			for _, w := range l.waiting {
+				of.wait(w.since)
+			}
 		}
 	}
 	// A client that has its whole share waits for itself. While waiters are
 	// served, a new client is served soon: clients that have less go first.
-	if next := b.next(); next != nil {
+	if _, next := b.next(); next != nil {
 		since := next.waiting[0].since
 		if b.granted.After(since) {
 			since = b.granted
@@ -190,9 +308,6 @@ func (b *budget) load(of *Load) {
 		of.block(since)
 	}
 }
-
-// newBudget returns a budget of which one client can have three quarters.
-func newBudget(size int64) budget { return budget{size: size, most: size - size/4} }
 
 // smallCost is the highest cost of an ordinary review; see [lanes].
 const smallCost = 2 << 20
@@ -266,20 +381,20 @@ type lanes struct{ ordinary, costly, slots budget }
 
 // enter waits until a review of this cost may be handled. The caller must call leave
 // afterwards.
-func (l *lanes) enter(ctx context.Context, peer string, cost int64) (leave func(), err error) {
+func (l *lanes) enter(ctx context.Context, by sender, cost int64) (leave func(), err error) {
 	lane := &l.ordinary
 	if cost > smallCost {
 		lane = &l.costly
 	}
-	weight, err := lane.acquire(ctx, peer, cost)
+	weight, err := lane.acquire(ctx, by, cost)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.slots.acquire(ctx, peer, 1); err != nil {
-		lane.release(peer, weight)
+	if _, err := l.slots.acquire(ctx, by, 1); err != nil {
+		lane.release(by, weight)
 		return nil, err
 	}
-	return func() { l.slots.release(peer, 1); lane.release(peer, weight) }, nil
+	return func() { l.slots.release(by, 1); lane.release(by, weight) }, nil
 }
 
 // Load is the current load of a [Reviewer].

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"math"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,14 +16,17 @@ func TestABudgetIsBlockedOnlyIfEveryNewClientWouldWait(t *testing.T) {
 		b := newBudget(4)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
+		calls := 0
 		hold := func(peer string, d time.Duration) {
+			calls++
+			by := sender{peer, strconv.Itoa(calls)}
 			go func() {
-				weight, err := b.acquire(ctx, peer, 1)
+				weight, err := b.acquire(ctx, by, 1)
 				if err != nil {
 					return
 				}
 				time.Sleep(d)
-				b.release(peer, weight)
+				b.release(by, weight)
 			}()
 			synctest.Wait()
 		}

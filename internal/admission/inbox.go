@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,10 @@ const (
 	// headSize is the size of the part that is read of a body that is too long.
 	headSize = 4 << 10
 
+	// beginningSize is the size of the part of each body that is read before it takes room.
+	// It is limited by the number of letters only. API servers send the namespace in it.
+	beginningSize = 2 << 10
+
 	// firstChunk is the size of the first buffer of a large body.
 	firstChunk = 8 << 10
 
@@ -30,12 +35,12 @@ const (
 	slowRate  = 256 << 10 // bytes per second
 	slowCheck = 100 * time.Millisecond
 
-	// maxBodies limits the bodies that are being received or wait for room. Each may
-	// fill a buffer of its connection in addition.
+	// maxBodies limits the bodies that are being received, after their beginning, or wait
+	// for room. Each may fill a buffer of its connection in addition.
 	maxBodies = 512
 
-	// maxWaitingBodies limits the large bodies of a client that wait for room; more are
-	// refused.
+	// maxWaitingBodies limits the large bodies of a client that wait for room. If there are
+	// more, one of the namespace with the most of them is refused.
 	maxWaitingBodies = 64
 )
 
@@ -45,7 +50,9 @@ const (
 // There is separate room for small and for large bodies. A large body counts as small
 // until its first chunk has arrived; then it takes room for its whole announced size. So
 // two bodies cannot block each other by waiting for more room. One client can have three
-// quarters of each room.
+// quarters of each room, and one namespace of a client three quarters of that. So the
+// beginning of a body is read first, because it has the namespace. A body that is larger
+// than the room of a namespace counts as that room.
 //
 // # Guarantees
 //
@@ -65,10 +72,11 @@ type inbox struct {
 
 // letter is one request: first its body, at last its response.
 type letter struct {
-	peer    string                   // the host that sent it
-	cancel  context.CancelFunc       // cancels the request
-	control *http.ResponseController // controls the connection
-	timeout time.Duration            // the limit for receiving the body
+	peer      string                   // the host that sent it
+	namespace string                   // see namespaceOf; empty before the beginning has arrived
+	cancel    context.CancelFunc       // cancels the request
+	control   *http.ResponseController // controls the connection
+	timeout   time.Duration            // the limit for receiving the body
 
 	small, large int64 // acquired bytes of either budget
 	place        int64 // 1 while the body is being received
@@ -85,6 +93,10 @@ type letter struct {
 	sent      atomic.Int64 // sent bytes of the response
 }
 
+// sender returns who shares the room. It must not be called before the beginning has
+// arrived.
+func (l *letter) sender() sender { return sender{l.peer, l.namespace} }
+
 func newInbox(bytes int64) *inbox {
 	b := &inbox{most: maxLetters, small: newBudget(bytes / 3), large: newBudget(bytes - bytes/3), answers: newBudget(bytes / 3), places: newBudget(maxBodies), letters: map[*letter]struct{}{}, peers: map[string]int{}}
 	b.small.pressed = func() time.Duration { return b.dropSlow(func(l *letter) bool { return l.small > 0 }) }
@@ -96,9 +108,9 @@ func newInbox(bytes int64) *inbox {
 
 // release releases the room of the body.
 func (b *inbox) release(l *letter) {
-	b.small.release(l.peer, l.small)
-	b.large.release(l.peer, l.large)
-	b.places.release(l.peer, l.place)
+	b.small.release(l.sender(), l.small)
+	b.large.release(l.sender(), l.large)
+	b.places.release(l.sender(), l.place)
 	b.mu.Lock()
 	l.small, l.large, l.place = 0, 0, 0
 	b.mu.Unlock()
@@ -146,7 +158,7 @@ func (b *inbox) take(ctx context.Context, l *letter, from *budget, of *int64, n 
 	l.blocked = true
 	_ = l.control.SetReadDeadline(time.Time{}) // must not expire while nothing is read
 	b.mu.Unlock()
-	got, err := from.acquire(ctx, l.peer, n)
+	got, err := from.acquire(ctx, l.sender(), n)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l.blocked = false
@@ -181,7 +193,7 @@ func (b *inbox) room(ctx context.Context, l *letter, body []byte, announced, lim
 	switch {
 	case int64(cap(body)) >= full:
 		return nil, &http.MaxBytesError{Limit: limit}
-	case cap(body) == 0:
+	case l.small == 0:
 		size = min(size, full)
 		if err := b.take(ctx, l, &b.small, &l.small, size); err != nil {
 			return nil, err
@@ -191,7 +203,7 @@ func (b *inbox) room(ctx context.Context, l *letter, body []byte, announced, lim
 		if err := b.take(ctx, l, &b.large, &l.large, size); err != nil {
 			return nil, err
 		}
-		b.small.release(l.peer, l.small)
+		b.small.release(l.sender(), l.small)
 		b.mu.Lock()
 		l.small = 0
 		b.mu.Unlock()
@@ -204,13 +216,17 @@ func (b *inbox) room(ctx context.Context, l *letter, body []byte, announced, lim
 // closed. If the body is longer than the limit, receive returns its beginning with the
 // error, at least [headSize] bytes if they arrive in time.
 func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit int64) (body []byte, err error) {
+	if body, err = b.beginning(l, r, limit); err != nil {
+		return b.end(l, body, err)
+	}
+	l.namespace = namespaceOf(body)
 	if b.crowded(l.peer) {
 		if err := b.take(ctx, l, &b.places, &l.place, 1); err != nil {
 			return nil, err
 		}
 	}
 	if r.ContentLength > limit {
-		return b.head(ctx, l, r), &http.MaxBytesError{Limit: limit}
+		return b.head(ctx, l, r, body), &http.MaxBytesError{Limit: limit}
 	}
 	for {
 		if len(body) == cap(body) {
@@ -233,16 +249,30 @@ func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit i
 	}
 }
 
-// head reads the beginning of a body that is too long.
-func (b *inbox) head(ctx context.Context, l *letter, r *http.Request) []byte {
+// beginning reads the first bytes of a body: one more than the limit at most. An error
+// means that the body cannot be received.
+func (b *inbox) beginning(l *letter, r *http.Request, limit int64) ([]byte, error) {
+	b.expect(l)
+	body := make([]byte, min(beginningSize, limit+1))
+	n, err := io.ReadFull(r.Body, body)
+	l.arrived.Add(int64(n))
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil // the next read returns it again
+	}
+	return slices.Clip(body[:n]), err
+}
+
+// head returns the first bytes of a body that is too long. It has their beginning.
+func (b *inbox) head(ctx context.Context, l *letter, r *http.Request, beginning []byte) []byte {
 	if err := b.take(ctx, l, &b.small, &l.small, headSize); err != nil {
 		return nil
 	}
 	b.expect(l)
 	head := make([]byte, headSize)
-	n, _ := io.ReadFull(r.Body, head) // what arrived may be enough
+	had := copy(head, beginning)
+	n, _ := io.ReadFull(r.Body, head[had:]) // what arrived may be enough
 	l.arrived.Add(int64(n))
-	return head[:n]
+	return head[:had+n]
 }
 
 // end finishes a letter after the read error err and returns the body or the final
@@ -253,7 +283,7 @@ func (b *inbox) end(l *letter, body []byte, err error) ([]byte, error) {
 	switch {
 	case errors.Is(err, io.EOF) && !l.dropped:
 		l.received = true
-		b.places.release(l.peer, l.place)
+		b.places.release(l.sender(), l.place)
 		l.place = 0
 		_ = l.control.SetReadDeadline(time.Time{}) // an expired deadline would cancel the request while the handler runs
 		return body, nil

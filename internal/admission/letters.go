@@ -87,7 +87,7 @@ func (b *inbox) crowded(peer string) bool {
 // close forgets a letter and releases all of its room.
 func (b *inbox) close(l *letter) {
 	b.release(l)
-	b.answers.release(l.peer, l.answer)
+	b.answers.release(l.sender(), l.answer)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.letters, l)
@@ -147,7 +147,7 @@ func (b *inbox) discount(l *letter) {
 func (b *inbox) reply(ctx context.Context, l *letter, size int64) (err error) {
 	var got int64
 	if size > smallBody {
-		if got, err = b.answers.acquire(ctx, l.peer, size); err != nil {
+		if got, err = b.answers.acquire(ctx, l.sender(), size); err != nil {
 			return err
 		}
 	}

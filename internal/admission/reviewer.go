@@ -37,14 +37,16 @@ type ReviewerOptions struct {
 	// timeout, that one applies. Default: 30s.
 	Timeout time.Duration
 	// InFlight limits the reviews of one client that are handled concurrently. A third
-	// more can be handled for other clients. Default: 64.
+	// more can be handled for other clients. One namespace of a client can have three
+	// quarters. Default: 64.
 	InFlight int
 	// Bytes limits the memory for the bodies of all reviews. If there is no room, bodies
 	// that arrive slowly are dropped. Default: 48 MiB.
 	Bytes int64
 	// Memory limits the memory for decoded reviews that are handled concurrently, in
 	// bytes, as estimated from their bodies. A fifth of it is reserved for ordinary
-	// reviews. A review that exceeds the rest is handled alone among the costly ones.
+	// reviews. One namespace can have 9/16 of the rest. A review that exceeds this counts as
+	// 9/16: others can have 7/16 in addition to its real memory.
 	// Default: 96 MiB.
 	Memory int64
 
@@ -107,7 +109,7 @@ func NewReviewer(handlers handler.Set, o ReviewerOptions) *Reviewer {
 		inbox:           newInbox(max(o.Bytes, 2*o.MaxBody)),
 		lanes: lanes{
 			ordinary: newBudget(max(1, o.Memory/5)), costly: newBudget(max(1, o.Memory-o.Memory/5)),
-			slots: budget{size: int64(max(1, o.InFlight) + max(1, o.InFlight/3)), most: int64(max(1, o.InFlight))},
+			slots: sharedBudget(int64(max(1, o.InFlight)+max(1, o.InFlight/3)), int64(max(1, o.InFlight))),
 		},
 	}
 }
@@ -235,7 +237,7 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 		}
 		return reply{}, err
 	}
-	leave, err := v.lanes.enter(ctx, letter.peer, cost(body)+table.memory(table.ids[hint], body))
+	leave, err := v.lanes.enter(ctx, letter.sender(), cost(body)+table.memory(table.ids[hint], body))
 	if err != nil {
 		return reply{}, refuse(http.StatusServiceUnavailable, "%w", err)
 	}

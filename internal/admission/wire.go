@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,6 +146,52 @@ func decodeHead(head []byte) *incoming {
 	}
 	return in
 }
+
+// unknownNamespace is the namespace of reviews whose beginning has none. It is not a valid
+// name.
+const unknownNamespace = "?"
+
+// maxNamespace is the length of the longest name of a namespace in Kubernetes.
+const maxNamespace = 63
+
+// namespaceOf returns the namespace in the beginning of a review, or [unknownNamespace]. Empty
+// means that the object has none. API servers send the namespace before the objects, after
+// names only. The beginning may be any text of any client.
+func namespaceOf(beginning []byte) string {
+	found, passed := unknownNamespace, false
+	r := jsonvalue.Read(beginning)
+	defer r.Close()
+	if r.PeekKind() != '{' {
+		return found
+	}
+	err := r.Each(func(name []byte) error {
+		if string(name) != "request" || r.PeekKind() != '{' {
+			return r.SkipValue()
+		}
+		err := r.Each(func(name []byte) error {
+			switch string(name) {
+			case "namespace":
+				token, err := r.ReadToken()
+				if err == nil && token.Kind() == '"' && len(token.String()) <= maxNamespace {
+					found = token.String()
+				}
+				return cmp.Or(err, errFound)
+			case "operation", "userInfo", "object", "oldObject":
+				passed = true
+			}
+			return r.SkipValue()
+		})
+		passed = passed || err == nil
+		return err
+	})
+	if passed && !errors.Is(err, errFound) {
+		return ""
+	}
+	return found
+}
+
+// errFound ends a search.
+var errFound = errors.New("found")
 
 // proposes reports whether the request proposes an object to store, and the handlers
 // decide about it. Without a decision, the request is denied, even if failures of the
