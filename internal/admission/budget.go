@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -330,39 +329,21 @@ type counts struct {
 
 // count counts values by their punctuation outside of strings. The decoder finds no more of
 // them: it sees the same strings, up to the first error.
-func count(text []byte) (n counts) {
+func count(text []byte) counts {
+	var seen [256]int
+	inside := false
 	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '{':
-			n.objects++
-		case ':':
-			n.members++
-		case ',', '[':
-			n.others++
-		case '"':
-			i += stringEnd(text[i+1:]) + 1
+		c := text[i]
+		switch {
+		case c == '"':
+			inside = !inside
+		case !inside:
+			seen[c]++
+		case c == '\\':
+			i++
 		}
 	}
-	return n
-}
-
-// stringEnd returns the index of the quote that ends a string, or the length if none does.
-func stringEnd(text []byte) int {
-	for from := 0; ; {
-		quote := bytes.IndexByte(text[from:], '"')
-		if quote < 0 {
-			return len(text)
-		}
-		quote += from
-		escapes := 0 // backslashes before the quote
-		for escapes < quote-from && text[quote-escapes-1] == '\\' {
-			escapes++
-		}
-		if escapes%2 == 0 {
-			return quote
-		}
-		from = quote + 1
-	}
+	return counts{objects: seen['{'], members: seen[':'], others: seen[','] + seen['[']}
 }
 
 const (

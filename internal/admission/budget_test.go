@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,21 +169,22 @@ func TestNamespacesTakeTurnsInTheLineOfAClient(t *testing.T) {
 		b := newBudget(64)
 		b.queue = 8
 		ctx, cancel := context.WithCancel(t.Context())
-		refused := 0
+		var refused atomic.Int32
+		var flood sync.WaitGroup
 		for range 12 {
-			go func() {
+			flood.Go(func() {
 				for ctx.Err() == nil {
 					weight, err := b.acquire(ctx, sender{"a", "flood"}, 1000)
 					if weight > 36 {
 						t.Errorf("one namespace has %d of 64", weight)
 					}
 					if err != nil {
-						refused++
+						refused.Add(1)
 					}
 					time.Sleep(time.Second)
 					b.release(sender{"a", "flood"}, weight)
 				}
-			}()
+			})
 			synctest.Wait()
 		}
 		for weight, longest := range map[int64]time.Duration{1: 0, 12: 0, 13: time.Second, 36: time.Second, 1000: time.Second} {
@@ -192,11 +195,11 @@ func TestNamespacesTakeTurnsInTheLineOfAClient(t *testing.T) {
 			}
 			b.release(sender{"a", "quiet"}, got)
 		}
-		if refused == 0 {
+		if refused.Load() == 0 {
 			t.Error("the line was never full")
 		}
 		cancel()
-		time.Sleep(time.Minute)
+		flood.Wait()
 		if b.used != 0 || len(b.peers) != 0 {
 			t.Errorf("%d are used by %d clients in the end", b.used, len(b.peers))
 		}
