@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/test/e2e/kit"
 )
 
 func TestConnectionsThatAreCut(t *testing.T) {
@@ -33,6 +34,7 @@ func TestFrozenConnectionsAreNoticedByPingsAndProbes(t *testing.T) {
 		op.Settings.Watching = gopf.DefaultSettings().Watching
 		op.Settings.Networking.RequestTimeout = gopf.DefaultSettings().Networking.RequestTimeout
 	})
+	kit.Eventually(t, func() error { return o.health("readyz") }) // a list that never ends is given up later
 	o.proxy.lines.freezeAll()
 	o.proxy.lines.thaw()
 	o.space.do(creation)
