@@ -36,6 +36,7 @@ type bouncer struct {
 	mu      sync.Mutex
 	allowed string   // its token, or the common name of its certificate
 	seen    []string // the clients, and whether they were accepted
+	resumed int      // the requests on connections that resumed a TLS session
 }
 
 func (b *bouncer) allow(name string) {
@@ -47,6 +48,9 @@ func (b *bouncer) allow(name string) {
 func (b *bouncer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if r.TLS.DidResume {
+		b.resumed++
+	}
 	name := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if len(r.TLS.PeerCertificates) > 0 {
 		name = r.TLS.PeerCertificates[0].Subject.CommonName
@@ -67,6 +71,12 @@ func (b *bouncer) requests() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Join(b.seen, ", ")
+}
+
+func (b *bouncer) resumptions() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.resumed
 }
 
 // authority signs certificates.

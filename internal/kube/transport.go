@@ -56,6 +56,11 @@ const (
 	// as well.
 	suspectAfter = 2 * time.Second
 
+	// sessionsKept is the number of servers whose TLS sessions are resumed. A configuration has
+	// one, and perhaps a proxy. Each concurrent request has a connection, and a handshake that
+	// resumes a session verifies no certificates and signs nothing.
+	sessionsKept = 4
+
 	// jointWindow is the number of bytes that a server may send on a watch of a shared
 	// connection before we read them. The connection as a whole has no such limit, so a
 	// slow reader delays no other watch.
@@ -97,7 +102,8 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 
 	// Note the files first: a change during the setup is then detected later.
 	c.files.note(cfg)
-	requests, rt, err := newTransport(cfg, o)
+	sessions := tls.NewLRUClientSessionCache(sessionsKept)
+	requests, rt, err := newTransport(cfg, o, sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -107,14 +113,14 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	requests.IdleConnTimeout = requestIdleTimeout
 	c.requests = rt
 
-	watches, rt, err := newTransport(cfg, o)
+	watches, rt, err := newTransport(cfg, o, sessions)
 	if err != nil {
 		return nil, err
 	}
 	watches.ReadBufferSize = watchReadBuffer
 	c.watches = rt
 
-	joint, rt, err := newTransport(cfg, o)
+	joint, rt, err := newTransport(cfg, o, sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +129,7 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 
 	// Probes of many watches share a connection. Its pings detect that the connection is dead,
 	// which is the question that a probe must answer about its watch.
-	probes, rt, err := newTransport(cfg, o)
+	probes, rt, err := newTransport(cfg, o, sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +148,9 @@ func multiplex(t *http.Transport) {
 }
 
 // newTransport returns an HTTP/1.1 transport for further adjustment, and the same with
-// client-go's wrappers for credentials, impersonation and the user agent.
-func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripper, error) {
+// client-go's wrappers for credentials, impersonation and the user agent. sessions are the
+// TLS sessions that its connections may resume.
+func newTransport(cfg *rest.Config, o Options, sessions tls.ClientSessionCache) (*http.Transport, http.RoundTripper, error) {
 	// Each transport needs a new configuration: exec plugins install their own dialer
 	// in it, to close connections when certificates rotate.
 	tc, err := cfg.TransportConfig()
@@ -159,6 +166,11 @@ func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripp
 		if _, err := tls.LoadX509KeyPair(tc.TLS.CertFile, tc.TLS.KeyFile); err != nil {
 			return nil, nil, err
 		}
+	}
+	// A resumed session keeps the client certificate that it began with. So it must not outlive
+	// a certificate that is read again from files or from a plugin.
+	if tlsConfig != nil && !tc.TLS.ReloadTLSFiles && !tc.HasCertCallback() {
+		tlsConfig.ClientSessionCache = sessions
 	}
 	dial := dialTCP
 	if tc.DialHolder != nil {
