@@ -165,11 +165,15 @@ func (op *Operator) describeState() (describe.State, error) {
 	for _, one := range []any{s.Progress, s.Base} {
 		tracer, ok := one.(storage.Tracer)
 		if !ok {
+			d.Unknown = true
 			continue
 		}
-		if traces, ok := tracer.Traces(); ok {
-			d.Prefixes, d.Keys = append(d.Prefixes, traces.Prefixes...), append(d.Keys, traces.Keys...)
+		traces, ok := tracer.Traces()
+		if !ok {
+			d.Unknown = true
+			continue
 		}
+		d.Prefixes, d.Keys = append(d.Prefixes, traces.Prefixes...), append(d.Keys, traces.Keys...)
 	}
 	slices.Sort(d.Prefixes)
 	slices.Sort(d.Keys)

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/policy"
-	"gopf.dev/gopf/storage"
 )
 
 // policyCommand prints the policy that reserves the operator's state on objects. It does not
@@ -39,11 +37,14 @@ enforces them.
 			if len(resources) == 0 {
 				return misuse("--resource is missing; name the resources of the operator, for example --resource=PLURAL.GROUP")
 			}
-			prefixes, keys, err := reserved(op.Settings.Persistence)
+			d, err := gopf.TestSeam{}.Describe(op)
 			if err != nil {
 				return err
 			}
-			r := policy.Reservation{Name: name, Account: account, Prefixes: prefixes, Keys: keys}
+			if d.State.Unknown {
+				return errors.New("the operator uses a storage that is not from package storage, so the places of its state are unknown")
+			}
+			r := policy.Reservation{Name: name, Account: account, Prefixes: d.State.Prefixes, Keys: d.State.Keys}
 			for _, text := range resources {
 				one, err := policy.ParseResource(text)
 				if err != nil {
@@ -64,23 +65,4 @@ enforces them.
 	flags.StringSliceVar(&resources, "resource", nil, "`resource` that the operator handles, as PLURAL.GROUP; may be repeated; required")
 	flags.StringVar(&name, "name", strings.TrimPrefix(program, "kubectl ")+"-state", "`name` of the policy and of its binding")
 	return cmd
-}
-
-// reserved returns the prefixes of annotations and the keys of the status that the storages
-// read or write.
-func reserved(s gopf.PersistenceSettings) (prefixes, keys []string, err error) {
-	for _, one := range []any{s.Progress, s.Base} {
-		tracer, ok := one.(storage.Tracer)
-		if !ok {
-			return nil, nil, errors.New("the operator uses a storage that is not from package storage, so its annotations are unknown")
-		}
-		traces, ok := tracer.Traces()
-		if !ok {
-			return nil, nil, errors.New("the storage of the operator does not report its annotations")
-		}
-		prefixes, keys = append(prefixes, traces.Prefixes...), append(keys, traces.Keys...)
-	}
-	slices.Sort(prefixes)
-	slices.Sort(keys)
-	return slices.Compact(prefixes), slices.Compact(keys), nil
 }

@@ -101,6 +101,7 @@ type State struct {
 	StatusKey string   `json:"statusKey,omitempty"` // empty means annotations
 	Prefixes  []string `json:"prefixes,omitempty"`  // of annotations; empty means none or unknown
 	Keys      []string `json:"keys,omitempty"`      // of the status; empty means none or unknown
+	Unknown   bool     `json:"unknown,omitempty"`   // a storage does not report where it writes
 }
 
 // Settings are the settings that matter for manifests.

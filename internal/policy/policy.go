@@ -59,7 +59,8 @@ var pauseKeys = []string{"pause"}
 // status, is denied with 403.
 // It is allowed for the operator's account, for controllers of Kubernetes itself, which may
 // copy annotations between objects, and for accounts with the verb [Verb] on the resource.
-// The annotations that pause an object are not reserved.
+// The annotations that pause an object are not reserved. If Deployments are among the resources,
+// requests of rollbacks by annotation are denied, because a rollback replaces all annotations.
 func (r Reservation) Objects() ([]map[string]any, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func (r Reservation) Objects() ([]map[string]any, error) {
 				map[string]any{"name": "statusBefore", "expression": "oldObject != null && has(oldObject.status) && type(oldObject.status) == map ? oldObject.status : {}"},
 			},
 			"validations": []any{map[string]any{
-				"expression": strings.Join(slices.Concat(r.unchanged(), r.unchangedStatus()), " && ") + " || " + operates,
+				"expression": strings.Join(slices.Concat(r.unchanged(), r.unchangedStatus(), r.unrolled()), " && ") + " || " + r.operates(),
 				"message":    r.message(),
 				"reason":     "Forbidden",
 			}},
@@ -135,13 +136,32 @@ func (r Reservation) check() error {
 func (r Reservation) rules() []any {
 	var rules []any
 	for _, one := range r.Resources {
+		matched := []any{one.Plural, one.Plural + "/*"}
+		if one == pods {
+			matched = append(matched, bindings)
+		}
 		rules = append(rules, map[string]any{
 			"apiGroups": []any{one.Group}, "apiVersions": []any{"*"}, "operations": []any{"CREATE", "UPDATE"},
-			"resources": []any{one.Plural, one.Plural + "/*"},
+			"resources": matched,
 		})
 	}
 	return rules
 }
+
+var (
+	pods        = Resource{Plural: "pods"}
+	deployments = Resource{Group: "apps", Plural: "deployments"}
+)
+
+const (
+	// bindings is a core resource of its own. The API server copies the annotations of a
+	// binding to the Pod with its name, without a request for the Pod.
+	bindings = "bindings"
+
+	// rollback is the annotation that makes the controller of Deployments copy the annotations
+	// of an earlier ReplicaSet to the Deployment. That controller is exempt from the policy.
+	rollback = "deprecated.deployment.rollback.to"
+)
 
 // unchanged returns expressions: no reserved annotation is added, changed or removed.
 func (r Reservation) unchanged() []string {
@@ -168,6 +188,17 @@ func (r Reservation) unchangedStatus() []string {
 		" ? k in variables.statusBefore && variables.statusBefore[k] == variables.statusNow[k] : !(k in variables.statusBefore))"}
 }
 
+// unrolled returns an expression: no annotation that requests a rollback of a Deployment is
+// added or changed.
+func (r Reservation) unrolled() []string {
+	if len(r.Prefixes) == 0 || !slices.Contains(r.Resources, deployments) {
+		return nil
+	}
+	const at = "'" + rollback + "'"
+	return []string{"(request.resource.group != 'apps' || request.resource.resource != 'deployments' || !(" + at + " in variables.now) || " +
+		at + " in variables.before && variables.before[" + at + "] == variables.now[" + at + "])"}
+}
+
 // reserved returns an expression: the annotation in the variable is reserved. in is the
 // expression of all annotations.
 func (r Reservation) reserved(variable, in string) string {
@@ -181,10 +212,16 @@ func (r Reservation) reserved(variable, in string) string {
 	return fmt.Sprintf("((%s) && (!(%s in [%s]) || %s[%s].trim().startsWith('{')))", strings.Join(begins, " || "), variable, strings.Join(pauses, ", "), in, variable)
 }
 
-// operates is an expression: the account of the request has the verb on the object. The
-// subresource is ignored, and some requests have no names.
-const operates = "authorizer.group(request.resource.group).resource(request.resource.resource)" +
-	".namespace(has(request.namespace) ? request.namespace : '').name(has(request.name) ? request.name : '').check('" + Verb + "').allowed()"
+// operates returns an expression: the account of the request has the verb on the object. The
+// subresource is ignored, and some requests have no names. A binding counts as its Pod.
+func (r Reservation) operates() string {
+	resource := "request.resource.resource"
+	if slices.Contains(r.Resources, pods) {
+		resource = "request.resource.group == '' && " + resource + " == '" + bindings + "' ? '" + pods.Plural + "' : " + resource
+	}
+	return "authorizer.group(request.resource.group).resource(" + resource + ")" +
+		".namespace(has(request.namespace) ? request.namespace : '').name(has(request.name) ? request.name : '').check('" + Verb + "').allowed()"
+}
 
 func (r Reservation) message() string {
 	var names []string

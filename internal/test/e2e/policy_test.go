@@ -50,14 +50,7 @@ func reserve(t *testing.T, account string) {
 		t.Fatal(err)
 	}
 	for _, o := range made {
-		kind := o["kind"].(string)
-		plural := map[string]string{"ValidatingAdmissionPolicy": "validatingadmissionpolicies", "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings"}[kind]
-		raw, _ := json.Marshal(o)
-		var fields map[string]any
-		_ = json.Unmarshal(raw, &fields)
-		in := objects{t, "", kind, schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: plural}}
-		in.create("protecteds-state", map[string]any{"spec": fields["spec"]})
-		t.Cleanup(func() { in.delete("protecteds-state") })
+		put(t, o)
 	}
 }
 
