@@ -74,6 +74,49 @@ func TestDigestsOfSecretsAppearInNoHandlerAndNoLog(t *testing.T) {
 	})
 }
 
+// kubectl apply stores the plain values in an annotation.
+func TestNoHandlerAndNoLogShowsTheCopyThatKubectlMakesOfASecret(t *testing.T) {
+	secretive(t, func(t *testing.T, c *gopftest.Cluster) {
+		const copied = "kubectl.kubernetes.io/last-applied-configuration"
+		var diary calls
+		var log lines
+		op := watching(&diary, "0123456789abcdef")
+		x := gopf.For[*corev1.Secret](op, secrets)
+		x.Field("metadata.annotations").OnUpdate("annotations", func(_ context.Context, ch *gopf.Change[*corev1.Secret]) error {
+			diary.add("annotations %v", ch.Diff)
+			ch.Log.Info("seen", "diff", ch.Diff.String())
+			return nil
+		})
+		// Kopf has stored a copy, too.
+		kopf := secretObject("y", "b3RoZXI=")
+		kopf.SetAnnotations(map[string]string{copied: "PLAIN one", annotated: `{"type":"Opaque","data":{"user":"YWRtaW4=","password":"b3RoZXI="},"metadata":{"annotations":{"` + copied + `":"PLAIN one"}}}` + "\n"})
+		kopf.SetFinalizers([]string{"kopf.zalando.org/KopfFinalizerMarker"})
+		c.Create(t, kopf)
+		gopftest.Start(t, op, c, gopf.Log(log.logger()))
+		settle()
+		if got := diary.all(); len(got) != 0 {
+			t.Errorf("handlers were called for what Kopf had handled: %q", got)
+		}
+		obj := secretObject("x", "c2VjcmV0")
+		obj.SetAnnotations(map[string]string{copied: "PLAIN two"})
+		c.Create(t, obj)
+		time.Sleep(time.Minute)
+		c.Patch(t, secrets, "default", "x", `{"metadata":{"annotations":{"`+copied+`":"PLAIN three","team":"a"}},"data":{"password":"b3RoZXI="}}`)
+		time.Sleep(time.Minute)
+		if got := strings.Join(diary.all(), "\n"); strings.Contains(got, "PLAIN") || !strings.Contains(got, "annotations add") {
+			t.Errorf("handlers saw\n%s", got)
+		}
+		if log.has("PLAIN") {
+			t.Errorf("the log shows values:\n%s", strings.Join(log.text, ""))
+		}
+		for _, name := range []string{"x", "y"} {
+			if base := c.Get(t, secrets, "default", name).GetAnnotations()[annotated]; base == "" || strings.Contains(base, "PLAIN") {
+				t.Errorf("%s: the base is %s", name, base)
+			}
+		}
+	})
+}
+
 func TestAPlainBaseOfASecretIsReplacedWhenFirstSeen(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		t.Run(fmt.Sprintf("PlainSecrets %v", plain), func(t *testing.T) {

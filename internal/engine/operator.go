@@ -91,7 +91,7 @@ func newOperator(c Config, client *kube.Client, v *vitals.Vitals, writes *lease.
 func (op *operator) newChildren() *owned.Children {
 	return owned.New(owned.Config{
 		Name: op.Name, Handlers: op.Handlers, Client: op.client, Stream: op.Stream, Log: op.Log,
-		Cluster: op.cluster, Lookups: op.lookups, Has: op.paths.Has,
+		Cluster: op.cluster, Lookups: op.lookups, Has: op.paths.Has, SecretKey: op.Process.SecretKey,
 		Wake:        func(owner string, of kind.Info, namespace string) { op.controllers.WakeOwned(owner, of, namespace) },
 		WakeWatched: func(owner, handler string) { op.controllers.WakeWatched(owner, handler) },
 		Listed:      func(of kind.Info) { op.controllers.WakeOwners(of) },

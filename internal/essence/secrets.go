@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/jsonvalue"
+	"gopf.dev/gopf/storage"
 )
 
 // digested is the prefix of digests of values of a Secret. Values are base64 and cannot
@@ -29,12 +31,31 @@ type Secrets struct {
 
 // Hide replaces the values in the essence of the current object with digests, in place.
 func (s Secrets) Hide(essence map[string]any) {
-	eachValue(essence, func(values map[string]any, key string) { values[key] = s.digest(values[key], s.Key) })
+	dropApplied(essence)
+	s.hideValues(essence)
+}
+
+func (s Secrets) hideValues(of map[string]any) {
+	eachValue(of, func(values map[string]any, key string) { values[key] = s.digest(values[key], s.Key) })
+}
+
+// Hidden returns a copy of a manifest with digests of the values in place of the values.
+func (s Secrets) Hidden(manifest map[string]any) map[string]any {
+	hidden := maps.Clone(manifest)
+	for _, field := range secretFields {
+		if values, ok := hidden[field].(map[string]any); ok {
+			hidden[field] = maps.Clone(values)
+		}
+	}
+	s.hideValues(hidden)
+	return hidden
 }
 
 // HidePlain replaces plain values in a stored essence with digests, in place, and
-// reports whether it found any. Kopf stores plain values.
+// reports whether it found any. Kopf stores plain values. It also stores kubectl's copy of the
+// Secret if a handler is declared for the annotations.
 func (s Secrets) HidePlain(stored map[string]any) (found bool) {
+	found = dropApplied(stored)
 	eachValue(stored, func(values map[string]any, key string) {
 		if text, ok := values[key].(string); !ok || !strings.HasPrefix(text, digested) {
 			values[key], found = s.digest(values[key], s.Key), true
@@ -75,6 +96,19 @@ func (s Secrets) Renew(stored, plain map[string]any) map[string]any {
 		}
 	}
 	return renewed
+}
+
+// dropApplied removes kubectl's copy of a Secret, which has plain values, and reports whether
+// there was one. An essence has it if a handler is declared for the annotations.
+func dropApplied(essence map[string]any) bool {
+	value, _ := jsonvalue.Lookup(essence, "metadata", "annotations")
+	annotations, _ := value.(map[string]any)
+	if _, found := annotations[lastApplied]; !found {
+		return false
+	}
+	delete(annotations, lastApplied)
+	storage.Tidy(essence)
+	return true
 }
 
 // secretFields are the fields of a Secret that contain its values.

@@ -25,6 +25,9 @@ type Config struct {
 	Stream   stream.Config
 	Log      *slog.Logger
 
+	// SecretKey is the key of the digests of values of Secrets; see [reconcile.Runner].
+	SecretKey []byte
+
 	// Cluster returns the resources of the last discovery.
 	Cluster func() []kind.Info
 	// Lookups are the discoveries of resources that are not among them.
@@ -71,7 +74,7 @@ func New(config Config) *Children {
 		Store: store, Client: client, Stream: config.Stream, Label: config.Name, Log: config.Log,
 		Wake: config.Wake, Listed: config.Listed, Observe: config.Observe,
 	})
-	c.runner = &reconcile.Runner{Objects: &apiclient.Objects{API: client, Known: config.Cluster, Shared: config.Lookups}, Store: store, Name: config.Name}
+	c.runner = &reconcile.Runner{Objects: &apiclient.Objects{API: client, Known: config.Cluster, Shared: config.Lookups}, Store: store, Name: config.Name, SecretKey: config.SecretKey}
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/childwatch"
+	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
 )
@@ -36,11 +37,18 @@ func (x *run) mark(w *handler.Wanted) error {
 		}
 		metadata["ownerReferences"] = append(references, x.reference)
 	}
-	if w.APIVersion == "v1" && w.Kind == "Secret" {
+	secret := w.APIVersion == "v1" && w.Kind == "Secret"
+	if secret {
 		plainSecret(fields)
 	}
+	content := without(fields, w.Initial)
+	if secret {
+		// The digest is stored on the child and in the inventory on the owner, which has other
+		// readers. The rest of the manifest is known, so values could be guessed from it.
+		content = essence.Secrets{Key: x.SecretKey, UID: x.Owner.UID}.Hidden(content)
+	}
 	var err error
-	if w.Digest, err = children.Digest(without(fields, w.Initial)); err != nil {
+	if w.Digest, err = children.Digest(content); err != nil {
 		return err
 	}
 	child(metadata, "annotations")[childwatch.DigestAnnotation] = children.DigestText(w.Digest)

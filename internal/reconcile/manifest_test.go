@@ -16,6 +16,7 @@ import (
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
@@ -158,6 +159,46 @@ func TestDigestsIgnoreInitialFields(t *testing.T) {
 	}
 	if digest("1", "a") == digest("1", "b") {
 		t.Error("another field does not change the digest")
+	}
+}
+
+// Other clients may read the digest without being allowed to read the Secret.
+func TestDigestsOfSecretsDoNotAllowGuesses(t *testing.T) {
+	const manifest = `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"password": "hunter42"}, "type": "Opaque"}`
+	digest := func(key, uid, text string) (stored uint32, w *handler.Wanted) {
+		w = &handler.Wanted{Fields: fields(t, text)}
+		w.APIVersion, w.Kind = "v1", "Secret"
+		x := &run{Runner: &Runner{Name: "op", SecretKey: []byte(key)}, Task: Task{Owner: Owner{Identity: object.Identity{UID: uid}}}}
+		if err := x.mark(w); err != nil {
+			t.Fatal(err)
+		}
+		return w.Digest, w
+	}
+	keyed, w := digest("key", "u1", manifest)
+	if got := w.Fields["data"].(map[string]any)["password"]; got != "aHVudGVyNDI=" {
+		t.Errorf("the manifest has the value %v", got)
+	}
+	content := jsonvalue.Clone(w.Fields).(map[string]any)
+	delete(content["metadata"].(map[string]any), "annotations")
+	if plain, err := children.Digest(content); err != nil || plain == keyed {
+		t.Errorf("the digest is that of the plain values, error %v", err)
+	}
+	for name, other := range map[string][3]string{
+		"another key":         {"other", "u1", manifest},
+		"another owner":       {"", "u2", manifest},
+		"another value":       {"key", "u1", strings.Replace(manifest, "hunter42", "hunter43", 1)},
+		"another other field": {"key", "u1", strings.Replace(manifest, "Opaque", "other", 1)},
+	} {
+		base := keyed
+		if other[0] == "" {
+			base, _ = digest("", "u1", manifest)
+		}
+		if got, _ := digest(other[0], other[1], other[2]); got == base {
+			t.Errorf("%s: the digest is the same", name)
+		}
+	}
+	if again, _ := digest("key", "u1", manifest); again != keyed {
+		t.Error("the digest differs between two calls")
 	}
 }
 

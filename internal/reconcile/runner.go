@@ -38,6 +38,10 @@ type Runner struct {
 	Store   *childwatch.Store
 	Name    string // of the operator: its field manager, and the value of its label
 
+	// SecretKey is the key of the digests of values of Secrets. nil means that they are salted
+	// with the uid of the owner only.
+	SecretKey []byte
+
 	blind sync.Map // the kinds without managedFields that were reported
 	reads turnstile.Gate
 }
