@@ -21,18 +21,20 @@ func TestDeclarationErrorsIncludeFileAndLine(t *testing.T) {
 		declare func(op *Operator)
 		want    string // "" means no error
 	}{
-		"nothing wrong":                {func(op *Operator) { op.Resource("pods").OnCreate("a", noop) }, ""},
-		"no id":                        {func(op *Operator) { op.Resource("pods").OnCreate("", noop) }, "a handler has no id"},
-		"no function":                  {func(op *Operator) { op.Resource("pods").OnCreate("a", nil) }, `handler "a" has no function`},
-		"an id that cannot be stored":  {func(op *Operator) { op.Resource("pods").OnCreate("a b", noop) }, `the id "a b" cannot be stored`},
-		"a resource with empty parts":  {func(op *Operator) { op.Resource("kopf.dev//x").OnCreate("a", noop) }, "has an empty part"},
-		"a resource with many parts":   {func(op *Operator) { op.Resource("a/b/c/d").OnCreate("a", noop) }, "has too many parts"},
-		"a selector of nothing":        {func(op *Operator) { ForSelector[Unstructured](op, kind.Selector{}) }, "names no resources"},
-		"two with one id":              {func(op *Operator) { r := op.Resource("pods"); r.OnCreate("a", noop); r.OnCreate("a", noop) }, `duplicate handler "a", first declared at `},
-		"two with one id, overlapping": {func(op *Operator) { r := op.Resource("pods"); r.On(Create|Update, "a", noop); r.OnUpdate("a", noop) }, "duplicate handler"},
-		"one id for disjoint reasons":  {func(op *Operator) { r := op.Resource("pods"); r.OnCreate("a", noop); r.OnDelete("a", noop) }, ""},
-		"one id for two resources":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop); op.Resource("nodes").OnCreate("a", noop) }, ""},
-		"two fields":                   {func(op *Operator) { op.Resource("pods").Field("spec.a").Field("spec.b").OnUpdate("a", noop) }, "a handle can have only one field"},
+		"nothing wrong":                 {func(op *Operator) { op.Resource("pods").OnCreate("a", noop) }, ""},
+		"no id":                         {func(op *Operator) { op.Resource("pods").OnCreate("", noop) }, "a handler has no id"},
+		"no function":                   {func(op *Operator) { op.Resource("pods").OnCreate("a", nil) }, `handler "a" has no function`},
+		"an id that cannot be stored":   {func(op *Operator) { op.Resource("pods").OnCreate("a b", noop) }, `the id "a b" cannot be stored`},
+		"a resource with empty parts":   {func(op *Operator) { op.Resource("kopf.dev//x").OnCreate("a", noop) }, "has an empty part"},
+		"a resource with many parts":    {func(op *Operator) { op.Resource("a/b/c/d").OnCreate("a", noop) }, "has too many parts"},
+		"a selector of nothing":         {func(op *Operator) { ForSelector[Unstructured](op, kind.Selector{}) }, "names no resources"},
+		"two with one id":               {func(op *Operator) { r := op.Resource("pods"); r.OnCreate("a", noop); r.OnCreate("a", noop) }, `duplicate handler "a", first declared at `},
+		"two with one id, overlapping":  {func(op *Operator) { r := op.Resource("pods"); r.On(Create|Update, "a", noop); r.OnUpdate("a", noop) }, "duplicate handler"},
+		"one id for disjoint reasons":   {func(op *Operator) { r := op.Resource("pods"); r.OnCreate("a", noop); r.OnDelete("a", noop) }, ""},
+		"one id for two resources":      {func(op *Operator) { op.Resource("pods").OnCreate("a", noop); op.Resource("nodes").OnCreate("a", noop) }, ""},
+		"the whole metadata as a field": {func(op *Operator) { op.Resource("pods").Field("metadata").OnUpdate("a", noop) }, "use a field like metadata.labels"},
+		"the resource version as field": {func(op *Operator) { op.Resource("pods").Field("/metadata/resourceVersion").OnUpdate("a", noop) }, "changes with every write"},
+		"two fields":                    {func(op *Operator) { op.Resource("pods").Field("spec.a").Field("spec.b").OnUpdate("a", noop) }, "a handle can have only one field"},
 		"value and change": {func(op *Operator) {
 			op.Resource("pods").Field("spec.a").Value(Present).Changed(Any, Any).OnUpdate("a", noop)
 		}, "cannot be combined"},

@@ -30,6 +30,15 @@ func (r *Resource[T]) path(path string) (keys []string, doubt string) {
 	return parsed, doubt
 }
 
+// changesWithEveryWrite reports whether each write to an object changes the field. An operator
+// that handles such a field would handle its own writes.
+func changesWithEveryWrite(path []string) bool {
+	if len(path) == 0 || path[0] != "metadata" {
+		return false
+	}
+	return len(path) == 1 || path[1] == "resourceVersion" || path[1] == "managedFields"
+}
+
 // judgePath describes a path that a type does not have, either as a problem or as a
 // doubt. For a path without mistakes, both are empty. A path is a problem only if it is
 // almost certainly misspelled. Directly below the status, it never is: handlers store

@@ -119,13 +119,17 @@ func (r *Resource[T]) WithField(path string, value Matcher) *Resource[T] {
 // changed, [Change.Diff] is relative to it, and its path becomes part of their stored
 // ids. A field in the status or the metadata, where changes are otherwise ignored,
 // becomes part of the handled configuration. A handle can have at most one field. The
-// path is checked as that of [Resource.WithField].
+// path is checked as that of [Resource.WithField]. A field that changes with every write,
+// such as metadata as a whole, is a declaration error.
 func (r *Resource[T]) Field(path string) *FieldResource[T] {
 	n := r.narrowed()
 	if n.field != nil {
 		r.op.problem("a handle can have only one field, not both %s and %s", jsonvalue.Path(n.field.Path), path)
 	}
 	keys, doubt := r.path(path)
+	if changesWithEveryWrite(keys) {
+		r.op.problem("the field %s changes with every write, also of this operator, so its handlers would be called forever; use a field like metadata.labels", path)
+	}
 	n.field = &handler.Change{Path: keys, Doubt: doubt}
 	return &FieldResource[T]{*n}
 }
