@@ -51,8 +51,9 @@ type Local struct {
 	// PEM. All of them are trusted. Files of ClientCADir that are not in PEM format are
 	// skipped. Files are read again when they change. API servers present a certificate
 	// only if they are configured to. ClientAuth defines whether clients must present one.
-	// With a CA, the default is "may". A ClientAuth that requires or verifies certificates
-	// requires a CA here or in TLS.
+	// With a CA, the default is "may". A ClientAuth that verifies certificates, here or in
+	// TLS, requires a CA here or in TLS. tls.RequireAnyClientCert verifies nothing, so it
+	// requires VerifyPeerCertificate or VerifyConnection in TLS.
 	ClientCA                  []byte
 	ClientCAFile, ClientCADir string
 	ClientAuth                tls.ClientAuthType
@@ -61,7 +62,8 @@ type Local struct {
 	// copies it, and sets the certificate, the CAs of clients, ClientAuth, MinVersion
 	// and CipherSuites in the copy, if they are given. If TLS has Certificates or
 	// GetCertificate, the server generates no self-signed certificate. The API server
-	// then trusts CA or CAFile, or else the CAs of its system. May be nil.
+	// then trusts CA or CAFile, or else the CAs of its system. TLS.MinVersion must be
+	// 0 or at least tls.VersionTLS12. May be nil.
 	TLS *tls.Config
 
 	// MinVersion is the lowest version of TLS that clients may use: tls.VersionTLS12 or
@@ -161,8 +163,9 @@ func (l Local) Validate() error {
 		return errors.New("invalid webhook server: Insecure excludes CertFile, TLS and the CAs of clients")
 	case l.CertFile != "" && l.ownCertificates():
 		return errors.New("invalid webhook server: CertFile excludes certificates in TLS")
-	case l.ClientAuth != tls.NoClientCert && l.ClientAuth != tls.RequestClientCert && !l.verifies() && (l.TLS == nil || l.TLS.ClientCAs == nil):
-		return fmt.Errorf("invalid webhook server: ClientAuth %s requires a ClientCAFile with the CA of the client certificates", l.ClientAuth)
+	}
+	if err := l.checkClientAuth(); err != nil {
+		return err
 	}
 	return l.checkTLS()
 }
@@ -186,6 +189,9 @@ func (l Local) checkTLS() error {
 		}
 	default:
 		return fmt.Errorf("invalid webhook server: MinVersion %s; use tls.VersionTLS12 or tls.VersionTLS13", tls.VersionName(l.MinVersion))
+	}
+	if l.TLS != nil && l.TLS.MinVersion != 0 && l.TLS.MinVersion < tls.VersionTLS12 {
+		return fmt.Errorf("invalid webhook server: TLS.MinVersion %s; use tls.VersionTLS12 or tls.VersionTLS13", tls.VersionName(l.TLS.MinVersion))
 	}
 	for _, id := range l.CipherSuites {
 		if !slices.ContainsFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool {

@@ -232,7 +232,7 @@ func TestContradictorySettingsAreInvalid(t *testing.T) {
 		"requested certificates":           {Local{ClientAuth: tls.RequestClientCert}, ""},
 		"required certificates with a CA":  {Local{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAFile: "ca.pem"}, ""},
 		"required certificates, no CA":     {Local{ClientAuth: tls.RequireAndVerifyClientCert}, "requires a ClientCAFile"},
-		"any certificates, no CA":          {Local{ClientAuth: tls.RequireAnyClientCert}, "requires a ClientCAFile"},
+		"any certificates, no CA":          {Local{ClientAuth: tls.RequireAnyClientCert}, "use tls.RequireAndVerifyClientCert"},
 		"verified certificates, no CA":     {Local{ClientAuth: tls.VerifyClientCertIfGiven}, "requires a ClientCAFile"},
 		"behind a Service":                 {Service{Name: "x", Listen: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "requires a ClientCAFile"},
 		"found out automatically":          {Auto{Local: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "requires a ClientCAFile"},

@@ -110,12 +110,11 @@ func (e *endpoint) tlsConfig(clients []byte) (*tls.Config, error) {
 	if config.NextProtos == nil {
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
-	config.ClientAuth = cmp.Or(e.ClientAuth, config.ClientAuth)
+	config.ClientAuth = e.clientAuth()
 	config.VerifyPeerCertificate = short(config.VerifyPeerCertificate)
 	if len(clients) == 0 {
 		return config, nil
 	}
-	config.ClientAuth = cmp.Or(config.ClientAuth, tls.VerifyClientCertIfGiven)
 	config.ClientCAs = x509.NewCertPool()
 	if e.TLS != nil && e.TLS.ClientCAs != nil {
 		config.ClientCAs = e.TLS.ClientCAs.Clone()
@@ -124,6 +123,37 @@ func (e *endpoint) tlsConfig(clients []byte) (*tls.Config, error) {
 		return nil, errors.New("the CAs of clients are not in PEM format")
 	}
 	return config, nil
+}
+
+// clientAuth returns the ClientAuth of connections: the field, or else that of TLS. With a
+// ClientCA, the default is tls.VerifyClientCertIfGiven.
+func (l Local) clientAuth() tls.ClientAuthType {
+	auth := l.ClientAuth
+	if l.TLS != nil {
+		auth = cmp.Or(auth, l.TLS.ClientAuth)
+	}
+	if l.verifies() {
+		auth = cmp.Or(auth, tls.VerifyClientCertIfGiven)
+	}
+	return auth
+}
+
+// checkClientAuth returns an error if ClientAuth would admit clients that the user does not
+// expect.
+func (l Local) checkClientAuth() error {
+	switch auth := l.clientAuth(); auth {
+	case tls.NoClientCert, tls.RequestClientCert:
+	case tls.RequireAnyClientCert: // anyone can create a certificate
+		if l.TLS == nil || l.TLS.VerifyPeerCertificate == nil && l.TLS.VerifyConnection == nil {
+			return fmt.Errorf("invalid webhook server: ClientAuth %s does not verify certificates; use tls.RequireAndVerifyClientCert with a ClientCAFile, or set TLS.VerifyConnection", auth)
+		}
+	default:
+		// Without CAs, crypto/tls trusts those of the system.
+		if !l.verifies() && (l.TLS == nil || l.TLS.ClientCAs == nil) {
+			return fmt.Errorf("invalid webhook server: ClientAuth %s requires a ClientCAFile with the CA of the client certificates", auth)
+		}
+	}
+	return nil
 }
 
 // maxChain limits the bytes of a client's certificates. Those of API servers have about two

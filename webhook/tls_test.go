@@ -168,6 +168,79 @@ func TestTheOwnTLSConfigurationIsTheBase(t *testing.T) {
 	}
 }
 
+func TestSettingsThatVerifyNoClientAreInvalid(t *testing.T) {
+	const anyone, noCA = "use tls.RequireAndVerifyClientCert", "requires a ClientCAFile"
+	peer := func([][]byte, [][]*x509.Certificate) error { return nil }
+	connection := func(tls.ConnectionState) error { return nil }
+	pool := x509.NewCertPool()
+	for name, c := range map[string]struct {
+		server Validator
+		want   string // empty means valid
+	}{
+		"any certificate, CA data":                 {Local{ClientAuth: tls.RequireAnyClientCert, ClientCA: []byte("pem")}, anyone},
+		"any certificate, CA file":                 {Local{ClientAuth: tls.RequireAnyClientCert, ClientCAFile: "ca.pem"}, anyone},
+		"any certificate, CA folder":               {Local{ClientAuth: tls.RequireAnyClientCert, ClientCADir: "/cas"}, anyone},
+		"any certificate, CAs in TLS":              {Local{ClientAuth: tls.RequireAnyClientCert, TLS: &tls.Config{ClientCAs: pool}}, anyone},
+		"any certificate by TLS":                   {Local{TLS: &tls.Config{ClientAuth: tls.RequireAnyClientCert}}, anyone},
+		"any certificate by TLS, CAs in TLS":       {Local{TLS: &tls.Config{ClientAuth: tls.RequireAnyClientCert, ClientCAs: pool}}, anyone},
+		"any certificate by TLS, CA file":          {Local{ClientCAFile: "ca.pem", TLS: &tls.Config{ClientAuth: tls.RequireAnyClientCert}}, anyone},
+		"any certificate, behind a Service":        {Service{Name: "x", Listen: Local{TLS: &tls.Config{ClientAuth: tls.RequireAnyClientCert}}}, anyone},
+		"own check of certificates":                {Local{ClientAuth: tls.RequireAnyClientCert, TLS: &tls.Config{VerifyPeerCertificate: peer}}, ""},
+		"own check of connections":                 {Local{ClientAuth: tls.RequireAnyClientCert, TLS: &tls.Config{VerifyConnection: connection}}, ""},
+		"own check of certificates, all in TLS":    {Local{TLS: &tls.Config{ClientAuth: tls.RequireAnyClientCert, VerifyPeerCertificate: peer}}, ""},
+		"own check of connections, all in TLS":     {Local{TLS: &tls.Config{ClientAuth: tls.RequireAnyClientCert, VerifyConnection: connection}}, ""},
+		"the field replaces any certificate":       {Local{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAFile: "ca.pem", TLS: &tls.Config{ClientAuth: tls.RequireAnyClientCert}}, ""},
+		"the field allows any certificate":         {Local{ClientAuth: tls.RequireAnyClientCert, TLS: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}}, anyone},
+		"required by TLS, no CA":                   {Local{TLS: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}}, noCA},
+		"verified by TLS, no CA":                   {Local{TLS: &tls.Config{ClientAuth: tls.VerifyClientCertIfGiven}}, noCA},
+		"required by TLS, no CA, behind a Service": {Service{Name: "x", Listen: Local{TLS: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}}}, noCA},
+		"required by TLS, no CA, automatically":    {Auto{Local: Local{TLS: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}}}, noCA},
+		"required by TLS, no CA, own check":        {Local{TLS: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, VerifyPeerCertificate: peer}}, noCA},
+		"required by TLS, CA data":                 {Local{ClientCA: []byte("pem"), TLS: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}}, ""},
+		"required by TLS, CA file":                 {Local{ClientCAFile: "ca.pem", TLS: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}}, ""},
+		"required by TLS, CA folder":               {Local{ClientCADir: "/cas", TLS: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}}, ""},
+		"required by TLS, CAs in TLS":              {Local{TLS: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}}, ""},
+		"verified by TLS, CAs in TLS":              {Local{TLS: &tls.Config{ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: pool}}, ""},
+		"requested by TLS":                         {Local{TLS: &tls.Config{ClientAuth: tls.RequestClientCert}}, ""},
+		"CAs only":                                 {Local{ClientCAFile: "ca.pem"}, ""},
+	} {
+		if err := c.server.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestOldVersionsInTheOwnTLSConfigurationAreInvalid(t *testing.T) {
+	for version, want := range map[uint16]string{
+		0:                "",
+		tls.VersionTLS10: "TLS.MinVersion TLS 1.0; use tls.VersionTLS12 or tls.VersionTLS13",
+		tls.VersionTLS11: "TLS.MinVersion TLS 1.1; use tls.VersionTLS12 or tls.VersionTLS13",
+		tls.VersionTLS12: "",
+		tls.VersionTLS13: "",
+	} {
+		own := Local{TLS: &tls.Config{MinVersion: version}}
+		for name, server := range map[string]Validator{"local": own, "behind a Service": Service{Name: "x", Listen: own}, "automatic": Auto{Local: own}} {
+			if err := server.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, version %x: got %v, want %q", name, version, err, want)
+			}
+		}
+	}
+}
+
+func TestTheOwnTLSConfigurationWithoutAVersionRefusesOldOnes(t *testing.T) {
+	announced := <-run(t, Local{Addr: "127.0.0.1", TLS: &tls.Config{}}, echo)
+	for version, fails := range map[uint16]bool{tls.VersionTLS11: true, tls.VersionTLS12: false} {
+		// Only the handshake: HTTP/2 refuses old versions by itself.
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(announced.URL, "https://"), &tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version})
+		if (err != nil) != fails {
+			t.Errorf("version %x: got %v", version, err)
+		}
+		if err == nil {
+			conn.Close()
+		}
+	}
+}
+
 func TestLongChainsOfClientCertificatesAreRefused(t *testing.T) {
 	checked := 0
 	server := Local{Addr: "127.0.0.1", ClientAuth: tls.RequireAnyClientCert, TLS: &tls.Config{VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error {
