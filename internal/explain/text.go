@@ -133,7 +133,7 @@ func (r *Report) Write(to io.Writer, now time.Time) error {
 		}
 		fmt.Fprintf(w, "  %s\t%s %s\n", title, cut(c.Kind, longText), cut(c.Name, longText))
 	}
-	fmt.Fprintf(w, "  deletion\t%s\n", r.Deletion.text(r.Object.Deleting))
+	fmt.Fprintf(w, "  deletion\t%s\n", cut(r.Deletion.text(r.Object.Deleting), longSummary))
 	return w.Flush()
 }
 
@@ -169,6 +169,7 @@ func (h Handler) text(now time.Time) string {
 	if h.Attempts == 1 {
 		attempts = "1 attempt"
 	}
+	why := cut(h.Why, longSummary) // it may quote values of the object
 	var text string
 	switch process.Phase(h.Phase) {
 	case process.Due:
@@ -193,16 +194,16 @@ func (h Handler) text(now time.Time) string {
 			text = "failed until the object or a child changes"
 		}
 	case process.Exhausted:
-		text = "fails: " + h.Why
+		text = "fails: " + why
 	case process.Unmatched:
-		text = "not called: " + h.Why
+		text = "not called: " + why
 		if h.OnRestart {
 			text += "; called when the operator starts again"
 		}
 	case process.Blocked:
 		text = "waits"
-		if h.Why != "" {
-			text += ": " + h.Why
+		if why != "" {
+			text += ": " + why
 		}
 	default:
 		text = "applies"
