@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 
 	"gopf.dev/gopf/internal/kube"
@@ -23,7 +24,7 @@ type Reference struct {
 // far as a list must detect their deletion. It is safe for concurrent use.
 type References struct {
 	// Wake is called when an object that the handler of the owner refers to has changed. It
-	// must not block for long.
+	// must not block for long. Calls are never concurrent.
 	Wake func(owner, handler string)
 
 	// hash decodes an object, which may be large. The lock must not be held: turns of all
@@ -32,9 +33,10 @@ type References struct {
 
 	mu     sync.Mutex
 	owners map[string][]*watcher // by the uid of the owner
-	named  map[name][]use
-	known  map[string]*referent // by uid
-	counts map[string]int       // of the references of owners, by their namespaces
+	named  map[name][]*referrers // sorted by the namespaces of the owners
+	known  map[string]*referent  // by uid
+	counts map[string]int        // of the references of owners, by their namespaces
+	wakes  wakes
 }
 
 type name struct{ namespace, name string }
@@ -44,7 +46,14 @@ type watcher struct {
 	owner, namespace, handler string
 	names                     []name
 	of                        []*kind.Selector // of the names
-	places                    []uint32         // the positions of their uses among those of the same name
+	places                    []uint32         // the positions of their uses in those of their referrers
+	woken                     uint64           // the last step that woke it; see [wakes]
+}
+
+// referrers are the references of the owners in one namespace to one name.
+type referrers struct {
+	namespace string // of the owners
+	uses      []use
 }
 
 // use is one reference of a handler: the one with the index.
@@ -71,12 +80,13 @@ type referent struct {
 // NewReferences returns an empty collection.
 func NewReferences(wake func(owner, handler string)) *References {
 	return &References{
-		Wake: wake, hash: (*object.Body).ContentHash, owners: map[string][]*watcher{}, named: map[name][]use{}, known: map[string]*referent{}, counts: map[string]int{},
+		Wake: wake, hash: (*object.Body).ContentHash, owners: map[string][]*watcher{}, named: map[name][]*referrers{}, known: map[string]*referent{}, counts: map[string]int{},
 	}
 }
 
 // Set replaces the references of one handler of an owner in the namespace. If the error is
-// [ErrTooManyReferences], the handler has none afterwards.
+// [ErrTooManyReferences], the handler has none afterwards. Set must be called before the handler
+// reads the objects: new references get no wake for changes before the call.
 func (r *References) Set(owner, namespace, handler string, refs []Reference) error {
 	refs = distinct(refs)
 	r.mu.Lock()
@@ -100,8 +110,9 @@ func (r *References) Set(owner, namespace, handler string, refs []Reference) err
 	w := &watcher{owner: owner, namespace: namespace, handler: handler, names: make([]name, len(refs)), of: make([]*kind.Selector, len(refs)), places: make([]uint32, len(refs))}
 	for i, ref := range refs {
 		n := name{ref.Namespace, ref.Name}
-		w.names[i], w.of[i], w.places[i] = n, ref.Of, uint32(len(r.named[n]))
-		r.named[n] = append(r.named[n], use{w, uint32(i)})
+		to := r.to(n, namespace)
+		w.names[i], w.of[i], w.places[i] = n, ref.Of, uint32(len(to.uses))
+		to.uses = append(to.uses, use{w, uint32(i)})
 	}
 	r.owners[owner] = append(r.owners[owner], w)
 	r.counts[namespace] += len(refs)
@@ -148,12 +159,12 @@ func (r *References) Drop(owner string) {
 // each use has a known place.
 func (r *References) forget(w *watcher) {
 	for i, n := range w.names {
-		uses := r.named[n]
-		last := uses[len(uses)-1]
-		uses[w.places[i]], last.by.places[last.index] = last, w.places[i]
-		uses[len(uses)-1] = use{}
-		if r.named[n] = uses[:len(uses)-1]; len(uses) == 1 {
-			delete(r.named, n)
+		to := r.to(n, w.namespace)
+		last := to.uses[len(to.uses)-1]
+		to.uses[w.places[i]], last.by.places[last.index] = last, w.places[i]
+		to.uses[len(to.uses)-1] = use{}
+		if to.uses = to.uses[:len(to.uses)-1]; len(to.uses) == 0 {
+			r.remove(n, to)
 		}
 	}
 	if r.counts[w.namespace] -= len(w.names); r.counts[w.namespace] == 0 {
@@ -161,20 +172,30 @@ func (r *References) forget(w *watcher) {
 	}
 }
 
-// deliver notes an event, and wakes the owners that refer to the object. A first list
-// wakes none: their handlers wait for its end.
-func (r *References) deliver(info kind.Info, e stream.Event, first bool) {
-	for owner, handlers := range r.update(info, e) {
-		for _, h := range handlers {
-			if !first {
-				r.Wake(owner, h)
-			}
-		}
+// to returns the referrers of a namespace to a name. It adds them if there are none.
+func (r *References) to(n name, namespace string) *referrers {
+	all := r.named[n]
+	i, found := slices.BinarySearchFunc(all, namespace, func(of *referrers, namespace string) int { return strings.Compare(of.namespace, namespace) })
+	if !found {
+		all = slices.Insert(all, i, &referrers{namespace: namespace})
+		r.named[n] = all
+	}
+	return all[i]
+}
+
+// remove removes referrers without references.
+func (r *References) remove(n name, empty *referrers) {
+	left := slices.DeleteFunc(r.named[n], func(of *referrers) bool { return of == empty })
+	if r.named[n] = left; len(left) == 0 {
+		delete(r.named, n)
 	}
 }
 
-// update notes an event. It returns the handlers for which it is a change, by owner.
-func (r *References) update(info kind.Info, e stream.Event) map[string][]string {
+// deliver notes an event. If it is a change, the owners that refer to the object are woken soon
+// afterwards: the watch does not wait for that. The first list of a process wakes none, because
+// handlers wait for its end before they refer to objects. The first list after a pause shows what
+// has changed meanwhile.
+func (r *References) deliver(info kind.Info, e stream.Event) {
 	id := e.Body.Identity
 	now := &referent{name: name{id.Namespace, id.Name}, kind: kindName(info), version: id.ResourceVersion}
 	if e.Type != kube.Deleted && r.isNamed(now.name) {
@@ -182,19 +203,21 @@ func (r *References) update(info kind.Info, e stream.Event) map[string][]string 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.known[id.UID]
-	if e.Type == kube.Deleted {
-		delete(r.known, id.UID)
-		if before == nil {
-			return nil
-		}
-		return r.affected(info, now.name)
+	if r.update(id.UID, now, e.Type == kube.Deleted) {
+		r.mark(info, now)
 	}
-	r.known[id.UID] = now
-	if before != nil && (before.version == now.version || before.content != 0 && before.content == now.content) {
-		return nil
+}
+
+// update notes the present state of an object. It reports whether that is a change. The lock
+// must be held.
+func (r *References) update(uid string, now *referent, gone bool) (changed bool) {
+	before := r.known[uid]
+	if gone {
+		delete(r.known, uid)
+		return before != nil
 	}
-	return r.affected(info, now.name)
+	r.known[uid] = now
+	return before == nil || before.version != now.version && (before.content == 0 || before.content != now.content)
 }
 
 // isNamed reports whether an owner refers to an object of the name, of any kind.
@@ -202,18 +225,6 @@ func (r *References) isNamed(n name) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.named[n]) > 0
-}
-
-// affected returns the handlers that refer to an object, by owner.
-func (r *References) affected(info kind.Info, n name) map[string][]string {
-	all := map[string][]string{}
-	for _, u := range r.named[n] {
-		by := u.by
-		if !slices.Contains(all[by.owner], by.handler) && by.of[u.index].Matches(info) {
-			all[by.owner] = append(all[by.owner], by.handler)
-		}
-	}
-	return all
 }
 
 // identities returns the known objects of a kind in a namespace; "" means all.

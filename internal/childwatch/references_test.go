@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -27,6 +28,10 @@ func referenced(t *testing.T, of kube.EventType, name, version, value string) st
 
 func TestReferencesWakeTheHandlersThatHaveThemAndNoOthers(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testReferencesWakeHandlers)
+}
+
+func testReferencesWakeHandlers(t *testing.T) {
 	of, err := kind.Parse("secrets")
 	if err != nil {
 		t.Fatal(err)
@@ -41,25 +46,30 @@ func TestReferencesWakeTheHandlersThatHaveThemAndNoOthers(t *testing.T) {
 	}
 	check := func(what string, want ...string) {
 		t.Helper()
+		synctest.Wait()
 		slices.Sort(woken)
 		if !slices.Equal(woken, want) {
 			t.Errorf("%s wakes %q, want %q", what, woken, want)
 		}
 		woken = nil
 	}
+	refs.deliver(secrets, referenced(t, kube.Listed, "shared", "0", "u"))
+	check("an item of a list before the first reference")
 	_ = refs.Set("x", "a", "one", to("shared", "single"))
 	_ = refs.Set("x", "a", "two", to("shared"))
 	_ = refs.Set("y", "a", "one", to("shared"))
-	refs.deliver(secrets, referenced(t, kube.Listed, "shared", "1", "v"), true)
-	check("an item of the first list")
-	refs.deliver(secrets, referenced(t, kube.Modified, "shared", "2", "v"), false)
+	refs.deliver(secrets, referenced(t, kube.Listed, "shared", "0", "u"))
+	check("the same item of another list")
+	refs.deliver(secrets, referenced(t, kube.Listed, "shared", "1", "v"))
+	check("a changed item of another list", "x one", "x two", "y one")
+	refs.deliver(secrets, referenced(t, kube.Modified, "shared", "2", "v"))
 	check("a change of nothing but the version")
-	refs.deliver(secrets, referenced(t, kube.Modified, "shared", "3", "w"), false)
+	refs.deliver(secrets, referenced(t, kube.Modified, "shared", "3", "w"))
 	check("a change", "x one", "x two", "y one")
-	refs.deliver(kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true, Preferred: true}, referenced(t, kube.Added, "single", "4", "v"), false)
+	refs.deliver(kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true, Preferred: true}, referenced(t, kube.Added, "single", "4", "v"))
 	check("an object of another kind")
 	_ = refs.Set("x", "a", "one", to("single"))
-	refs.deliver(secrets, referenced(t, kube.Deleted, "shared", "5", "w"), false)
+	refs.deliver(secrets, referenced(t, kube.Deleted, "shared", "5", "w"))
 	check("a deletion", "x two", "y one")
 	refs.Drop("y")
 	_ = refs.Set("x", "a", "one", nil)
@@ -158,7 +168,8 @@ func TestReferencesToASharedNameAreChangedInProportionalTime(t *testing.T) {
 		for i := range n {
 			set(i, "after")
 		}
-		if len(refs.named[name{"a", "shared"}]) != n || len(refs.named[name{"a", "after"}]) != n || len(refs.named) != 2 {
+		uses := func(of string) int { return len(refs.to(name{"a", of}, "a").uses) }
+		if uses("shared") != n || uses("after") != n || len(refs.named) != 2 {
 			t.Fatalf("%d names are known", len(refs.named))
 		}
 		for i := range n {

@@ -305,7 +305,7 @@ func TestObjectsAreComparedWithoutTheLock(t *testing.T) {
 		return b.ContentHash()
 	}
 	_ = r.Set("x", "a", "one", []Reference{{Of: &kind.Selector{}, Namespace: "a", Name: "shared"}})
-	r.deliver(secrets, referenced(t, kube.Added, "shared", "1", "v"), false)
+	r.deliver(secrets, referenced(t, kube.Added, "shared", "1", "v"))
 	if compared != 3 {
 		t.Errorf("%d comparisons", compared)
 	}

@@ -94,13 +94,17 @@ func (w *Watches) Follow(ctx context.Context, wanted []Watch) {
 	}
 }
 
-// Stop ends all watches and waits for them.
+// Stop ends all watches and waits for them, and for the goroutine of [References]. No watch may
+// be started afterwards.
 func (w *Watches) Stop() {
 	for id, r := range w.running {
 		r.cancel()
 		<-r.done
 		delete(w.running, id)
 		w.setListed(id, false)
+	}
+	if w.config.References != nil {
+		w.config.References.close()
 	}
 }
 
@@ -174,11 +178,12 @@ func (w *Watches) start(ctx context.Context, of Watch) *running {
 	return r
 }
 
-// deliver updates the store and wakes the owners.
+// deliver updates the store and wakes the owners. It must not wait for the work of many owners:
+// one watch serves all namespaces.
 func (w *Watches) deliver(of Watch, e stream.Event) {
 	store, info := w.config.Store, of.Info
 	if of.Foreign {
-		w.config.References.deliver(info, e, e.Type == kube.Listed && !w.Complete([]Watch{of}))
+		w.config.References.deliver(info, e)
 		return
 	}
 	if e.Type == kube.Deleted {

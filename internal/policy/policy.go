@@ -154,8 +154,8 @@ var (
 )
 
 const (
-	// bindings is a core resource of its own. The API server copies the annotations of a
-	// binding to the Pod with its name, without a request for the Pod.
+	// bindings is a core resource, and no subresource. The API server copies the annotations
+	// of a binding to the Pod with its name, without a request for the Pod.
 	bindings = "bindings"
 
 	// rollback is the annotation that makes the controller of Deployments copy the annotations
