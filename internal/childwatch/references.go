@@ -193,8 +193,8 @@ func (r *References) remove(n name, empty *referrers) {
 
 // deliver notes an event. If it is a change, the owners that refer to the object are woken soon
 // afterwards: the watch does not wait for that. The first list of a process wakes none, because
-// handlers wait for its end before they refer to objects. The first list after a pause shows what
-// has changed meanwhile.
+// handlers wait for its end before they refer to objects. The first list after a pause shows the
+// changes that were made meanwhile.
 func (r *References) deliver(info kind.Info, e stream.Event) {
 	id := e.Body.Identity
 	now := &referent{name: name{id.Namespace, id.Name}, kind: kindName(info), version: id.ResourceVersion}
