@@ -6,9 +6,9 @@
 // controllers of an operator share from its [Config], and does not know the engine.
 //
 // Read controller.go first. Then follow an event: watch.go and reach.go (the watches),
-// turn.go (the queue and the turns), memories.go and gone.go (known and deleted objects). pause.go
-// keeps turns for the end of a pause, retire.go ends a controller, and costly.go limits
-// the turns of large objects.
+// turn.go and entry.go (the queue and the turns), memories.go and gone.go (known and deleted
+// objects). pause.go keeps turns for the end of a pause, selection.go follows objects that leave
+// the label selector, retire.go ends a controller, and costly.go limits the turns of large objects.
 package controller
 
 import (
@@ -160,9 +160,6 @@ func New(work context.Context, config Config, served discovery.Served, working b
 	work, cancel := context.WithCancelCause(work)
 	c := &Controller{config: config, client: config.Client, served: served, cancel: cancel, places: map[string]bool{}, streams: map[string]func(){}, types: typesOf(served.Handlers)}
 	c.config.Stream.Selector = served.Select
-	if served.Select != "" {
-		c.selector, _ = metalabels.Parse(served.Select) // it was checked when it was declared
-	}
 	if served.Managed {
 		c.client = config.Client.Derive(func(o *kube.Options) { o.ManagedFields = true })
 	}
@@ -175,7 +172,7 @@ func New(work context.Context, config Config, served discovery.Served, working b
 		API:    c.client, Cluster: config.Cluster, Log: config.Log, Stopping: config.Stopping, Paused: config.Paused, Pauses: c.pauses.Load,
 		Post: config.Post, PostFrom: config.PostFrom, PostLog: config.PostLog, Entrance: config.Entrance, Mark: config.Stream.Shared.Mark,
 		Outages: config.Client.Outages(), Heavy: config.Heavy, Notices: config.Notices, Spaces: config.Spaces, Managers: config.Client.Managers,
-		Alarm: func(key string, at time.Time) { config.Clock.Set(Appointment{c, key}, at) },
+		Alarm: c.setAlarm,
 	}
 	if c.counts, c.processor.Observe = config.Vitals.Resource(c.Name(), served.Handlers); c.counts != nil {
 		c.processor.Foreign = c.counts.ForeignWrite
@@ -183,9 +180,7 @@ func New(work context.Context, config Config, served discovery.Served, working b
 	if config.History != nil {
 		c.processor.Trail = &trail{config.History, served.Info.Kind == "Secret" && served.Info.Group == ""}
 	}
-	if served.HandOver {
-		c.processor.HandedOver = func(b *object.Body) bool { return !handler.Selects(c.selector, b) }
-	}
+	c.restrict()
 	c.processor.Daemons = c.daemonsOf(background)
 	c.processor.Reconcile = c.reconcilersOf(served.Handlers.Of(handler.Reconciles))
 	c.processor.Indexers = c.indexersOf(served.Handlers.Of(handler.Indexing))

@@ -32,9 +32,11 @@ func (c *Controller) memorize(key string, m *process.Memory) {
 	}
 }
 
-// erase removes the memory of an object. The caller must hold c.mu.
+// erase removes the memory of an object, and its alarm. The caller must hold c.mu.
 func (c *Controller) erase(key string, m *process.Memory) {
 	delete(c.memories, key)
+	c.config.Clock.Cancel(Appointment{c, key}) // a turn that is still running sets no other; see setAlarm
+	c.leaving.Delete(key)
 	if refs := c.config.Children.References; refs != nil {
 		refs.Drop(key)
 	}

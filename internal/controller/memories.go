@@ -75,6 +75,9 @@ func (c *Controller) recall(key string, e entry) *process.Memory {
 		c.memorize(key, m)
 		c.enroll(key, m)
 	}
+	if m != nil && e.event != nil {
+		c.noteSelection(key, e)
+	}
 	return m
 }
 

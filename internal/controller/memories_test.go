@@ -14,7 +14,7 @@ import (
 func TestNewObjectIsFoundByNameInAnyOrder(t *testing.T) {
 	for _, order := range [][]string{{"former", "successor"}, {"successor", "former"}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
-			c := &Controller{memories: map[string]*process.Memory{}}
+			c := &Controller{memories: map[string]*process.Memory{}, config: Config{Clock: NewClock()}}
 			if key := c.find("ns/a"); key != "" { // the first call builds the map of names
 				t.Fatalf("found %s", key)
 			}

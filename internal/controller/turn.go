@@ -8,25 +8,9 @@ import (
 
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/queue"
 )
-
-// entry holds the reasons of a turn; there may be several.
-type entry struct {
-	event *process.Event
-	wake  *process.Wake
-	alarm bool
-	hurry bool   // skip the backoff after an error
-	since uint32 // of the event: the number of pauses before its watch started
-	left  bool   // the event is a state that the label selector does not match
-	shed  int    // the cost of the turn, if the event has only the identity; see [Controller.shed]
-
-	packed *object.Packed // the content of an entry that was shed; nil means that it is read again
-
-	namespace string // of the object, if it is known; namespaces take turns
-}
 
 // activeTurns limits the concurrent turns of a resource in one namespace that execute
 // framework code or write to the API; see [queue.Config]. Turns whose handlers are running do
@@ -88,6 +72,17 @@ type Clock = alarm.Clock[Appointment]
 // NewClock returns the clock that all controllers of an operator share.
 func NewClock() *Clock {
 	return alarm.New(func(a Appointment) { a.controller.ring(a.key) })
+}
+
+// setAlarm is the [process.Processor.Alarm] of the controller. It does nothing for an object that
+// is deleted or no longer served, even if one of its turns is still running: tenants choose the
+// time of an alarm, and it may be thousands of years away.
+func (c *Controller) setAlarm(key string, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.memories[key] != nil {
+		c.config.Clock.Set(Appointment{c, key}, at)
+	}
 }
 
 // ring queues a turn because the alarm of the object is due.
@@ -178,18 +173,20 @@ func (c *Controller) turnNow(ctx context.Context, key string, e entry) {
 	if e.event != nil {
 		c.noteCost(key, e.event.Body)
 	}
-	if e.event != nil && !e.left {
-		c.leaving.Delete(key) // the object is selected again
+	ctx = kube.For(ctx, m.Namespace())
+	if e.event == nil && e.alarm && c.hasVanished(ctx, key, m) {
+		c.part(key, m)
+		return
 	}
 	c.active.Store(key, m)
 	defer c.active.Delete(key)
-	if c.processor.Turn(kube.For(ctx, m.Namespace()), m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {
+	if c.processor.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {
 		c.forget(key, m, e.event)
 		return
 	}
 	c.noteCost(key, m.Pending()) // it may have grown during the turn
-	if version, leaving := c.leaving.Load(key); leaving && m.Released() {
-		c.part(key, m, version.(uint64))
+	if c.isLeaving(key) && m.Released() || m.Ended() && c.hasVanished(ctx, key, m) {
+		c.part(key, m)
 	}
 }
 
@@ -218,61 +215,4 @@ func (c *Controller) Running() []string {
 		return true
 	})
 	return names
-}
-
-// add appends an entry to the queued ones of an object, or merges it with the last.
-// Change handlers need only the newest state, so the newer of two queued events
-// replaces the older one. With event handlers, all events stay. Deletions are never
-// replaced or dropped.
-func (c *Controller) add(waiting []entry, e entry) []entry {
-	return c.join(waiting, e, len(c.processor.Watchers) > 0)
-}
-
-// merge is add for an object whose handlers take so long that too many events wait for
-// them: then only the newest state stays, even with event handlers.
-func (c *Controller) merge(waiting []entry, e entry) []entry { return c.join(waiting, e, false) }
-
-// join implements add and merge. every means that all events stay.
-func (c *Controller) join(waiting []entry, e entry, every bool) []entry {
-	e = c.fresh(e)
-	if len(waiting) == 0 {
-		return append(waiting, e)
-	}
-	last := &waiting[len(waiting)-1]
-	e = e.join(*last)
-	switch {
-	case e.event == nil: // the queued entry leads to a turn in any case
-		last.wake, last.alarm, last.hurry = e.wake, e.alarm, e.hurry
-	case last.event == nil || e.event.Gone() && len(c.processor.Watchers) == 0:
-		*last = e
-	case last.event.Gone() || e.event.Gone() || every && last.shed == 0:
-		return append(waiting, e)
-	default:
-		before := *last
-		*last = e
-		if last.event = before.event.Join(e.event); last.event.Body == before.event.Body {
-			last.shed, last.packed = before.shed, before.packed
-		}
-	}
-	return waiting
-}
-
-// urgent reports whether an entry goes ahead of list items. At startup, long lists are
-// queued, and users wait for the effects of live events.
-func urgent(e entry) bool { return e.event == nil || !e.event.Listed() }
-
-// weigh returns the size of an entry in bytes, for the limit of the backlog.
-func weigh(e entry) int {
-	if e.event == nil || e.shed > 0 {
-		return 0
-	}
-	return e.event.Body.Size()
-}
-
-// keeps returns the bytes that an entry keeps although it was shed.
-func keeps(e entry) int {
-	if e.packed == nil {
-		return 0
-	}
-	return e.packed.Size()
 }

@@ -38,19 +38,28 @@ func (s *Spaces) of(namespace string) *pause.Pause {
 }
 
 // pauseOf returns the pause of an object, or of its namespace. nil means none. Deletions
-// are never paused.
+// are never paused. Neither are objects that have left the selection: no event shows the end of
+// their pause or their deletion, which would wait for the finalizer.
 func (p *Processor) pauseOf(body *object.Body) *pause.Pause {
 	if body.Deleting {
 		return nil
 	}
-	if own := pause.Of(body.Annotations(), p.prefixes(), time.Now()); own != nil {
-		return own
+	found := pause.Of(body.Annotations(), p.prefixes(), time.Now())
+	if found == nil {
+		found = p.Spaces.of(body.Namespace)
 	}
-	return p.Spaces.of(body.Namespace)
+	if found != nil && p.hasLeft(body) {
+		return nil
+	}
+	return found
 }
 
+// hasLeft reports whether the object has left the selection of the operator.
+func (p *Processor) hasLeft(body *object.Body) bool { return p.Left != nil && p.Left(body) }
+
 // notePause reports the begin and the end of a pause: one log line and one Kubernetes event
-// each. An object that was paused before this process started gets no event.
+// each. An object that was paused before this process started gets no event. Clients can pause
+// objects at any rate, so the lines are limited.
 func (p *Processor) notePause(m *Memory, body *object.Body, found *pause.Pause) {
 	switch {
 	case found != nil && m.facts.first(isPaused):
@@ -69,14 +78,26 @@ func (p *Processor) notePause(m *Memory, body *object.Body, found *pause.Pause) 
 		if found.Problem != "" {
 			write, attrs = p.Logger(body).Warn, append(attrs, "problem", found.Problem)
 		}
-		write("The object is paused: handlers are not called, except for events and the deletion.", attrs...)
+		p.sayPause(write, "The object is paused: handlers are not called, except for events and the deletion.", attrs...)
 		if !m.initial() {
 			p.poster(body)("Normal", "Paused", "The object is paused by the annotation "+found.Where()+".")
 		}
-	case found == nil && p.Unpause(m) && !body.Deleting:
-		p.Logger(body).Info("The pause of the object has ended.")
+	case found == nil && p.Unpause(m) && !body.Deleting && !p.hasLeft(body):
+		p.sayPause(p.Logger(body).Info, "The pause of the object has ended.")
 		p.poster(body)("Normal", "Continued", "The pause of the object has ended.")
 	}
+}
+
+// sayPause logs a line about a pause, unless there are too many.
+func (p *Processor) sayPause(write func(string, ...any), text string, attrs ...any) {
+	ok, suppressed := p.pauseLines.Allow()
+	if !ok {
+		return
+	}
+	if suppressed > 0 {
+		attrs = append(attrs, "suppressed", suppressed)
+	}
+	write(text, attrs...)
 }
 
 // Unpause notes that the object is not paused, gone, or no longer served. It reports whether

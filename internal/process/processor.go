@@ -129,6 +129,9 @@ type Processor struct {
 	// HandedOver reports whether another operator owns the object: it gets no changes
 	// then. nil means never.
 	HandedOver func(*object.Body) bool
+	// Left reports whether the object has left the selection of the operator, which then
+	// releases it, even if it is paused. nil means never.
+	Left func(*object.Body) bool
 
 	// Spaces has the pauses of namespaces. May be nil.
 	Spaces *Spaces
@@ -142,6 +145,7 @@ type Processor struct {
 	seed          maphash.Seed     // of the hashes of traces
 	limiter       loglimit.Limiter // limits the log lines that any editor of an object can cause
 	paused        atomic.Int64     // the number of paused objects
+	pauseLines    loglimit.Bucket  // limits the log lines about pauses
 }
 
 // Config configures the handling of objects. All resources of an operator share it.
@@ -340,8 +344,14 @@ func (m *Memory) Memos() *handler.Memos { return &m.memos }
 func (m *Memory) Waiting() bool { return m.busy != nil }
 
 // Released reports whether nothing is left to do for an object that matches no handler: no
-// write is pending, and no daemon is running.
-func (m *Memory) Released() bool { return m.busy == nil && m.daemons.Load().Released() }
+// write is pending, and no daemon is running. Daemons that have exited on their own do not count.
+func (m *Memory) Released() bool {
+	running, _ := m.daemons.Load().IDs()
+	return m.busy == nil && len(running) == 0
+}
+
+// Ended reports whether the object seems to be gone, although no event has shown it.
+func (m *Memory) Ended() bool { return m.ended }
 
 // Pending returns the state that is kept because something is due later. nil means that
 // nothing is. It must not be called during a turn of the object by another goroutine.

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"cmp"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -11,6 +12,7 @@ import (
 
 // Body returns the event as a Kubernetes object.
 func (c Config) Body(e Event, now time.Time) map[string]any {
+	e = e.cut()
 	namespace := cmp.Or(e.About.Namespace, c.Namespace, "default")
 	involved := Reference(e.About)
 	involved["namespace"] = namespace
@@ -18,7 +20,7 @@ func (c Config) Body(e Event, now time.Time) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"namespace": namespace, "generateName": c.NamePrefix},
 		"action":   "Action?",
-		"type":     e.Type, "reason": e.Reason, "message": Cut(e.Message),
+		"type":     e.Type, "reason": e.Reason, "message": e.Message,
 		"reportingComponent": c.Component, "reportingInstance": c.Instance,
 		"source":         map[string]any{"component": c.Component},
 		"involvedObject": involved,
@@ -37,6 +39,30 @@ func Reference(i object.Identity) map[string]any {
 		}
 	}
 	return ref
+}
+
+// The API server refuses events with longer reasons. Types have no limit there.
+const (
+	longestReason = 128
+	longestType   = 63
+)
+
+// cut returns the event with texts that are not too long.
+func (e Event) cut() Event {
+	e.Type, e.Reason, e.Message = clip(e.Type, longestType), clip(e.Reason, longestReason), Cut(e.Message)
+	return e
+}
+
+// clip returns at most the first n bytes of a text. It never splits a character, and does not
+// keep the whole text in memory.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return strings.Clone(text[:n])
 }
 
 // longest is the maximum number of characters of a message. ellipse replaces the middle

@@ -38,9 +38,9 @@ type Config struct {
 // Event is a Kubernetes event about an object.
 type Event struct {
 	About   object.Identity
-	Type    string // "Normal", "Warning", or any other
-	Reason  string // one word
-	Message string
+	Type    string // "Normal", "Warning", or any other; at most 63 bytes are posted
+	Reason  string // one word; at most 128 bytes are posted
+	Message string // at most 1,024 characters are posted, without the middle of longer ones
 }
 
 const (
@@ -92,7 +92,7 @@ func (p *Poster) Post(e Event) {
 		return
 	}
 	e.About.ResourceVersion, e.About.Deleting = "", false
-	e.Message = Cut(e.Message) // messages may quote objects, and they are kept for a minute
+	e = e.cut() // texts may quote objects, and they are kept for a minute
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r, ok := p.seen.Get(e.About.Namespace, e); ok && time.Since(r.since) < repeats {
