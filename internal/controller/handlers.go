@@ -44,6 +44,13 @@ func (c *Controller) room(body *object.Body, spec *daemon.Spec) daemon.Wait {
 	}
 }
 
+// admit is the [daemon.Config.Admit] of the controller. Calls of timers count like running
+// handlers. The memory of larger objects is that of their budgets; see room.
+func (c *Controller) admit(namespace string, size int, again func()) (leave func()) {
+	memory := callMemory + min(smallCopies*size, modestTurn)
+	return c.config.Crowd.Enter(namespace, memory, c.processor.Daemons, again)
+}
+
 // heldBy returns the memory that a daemon holds while it runs, in bytes: the object, decoded
 // for the handler.
 func heldBy(body *object.Body, spec *daemon.Spec) int {
@@ -63,7 +70,7 @@ func (c *Controller) daemonsOf(handlers handler.Set) *daemon.Set {
 		Clock: shared.DaemonClock, Wake: c.ring, Polling: shared.Polling,
 		DefaultBackoff: shared.Process.DefaultBackoff, ErrorDelays: shared.Process.ErrorDelays, Jitter: shared.Process.Jitter,
 		ExitGrace: shared.ExitTimeout, Observe: c.processor.Observe, Entrance: shared.Entrance, Outages: shared.Client.Outages(),
-		Room: c.room,
+		Room: c.room, Admit: c.admit,
 		Write: func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error) {
 			applier := apply.Applier{API: shared.Client, Resource: c.processor.Resource, Log: c.processor.Logger(body), Fresh: fresh, Jitter: shared.Process.Jitter}
 			leave, err := shared.Heavy.Enter(ctx, body)

@@ -123,8 +123,8 @@ func (c *Controller) Memos(uid string) *handler.Memos {
 // whether it did. Most events are like that: unchanged objects of a list, and the
 // operator's own writes.
 func (c *Controller) skim(ctx context.Context, e *process.Event) bool {
-	if c.config.Paused() || e.Gone() {
-		return false
+	if c.config.Paused() || e.Gone() || c.processor.Indexers != nil && c.costOf(e.Body) > 0 {
+		return false // decoding a large object for the indexes would delay all other objects
 	}
 	key := e.Body.Key()
 	return c.queue.Try(key, func() bool {

@@ -102,6 +102,9 @@ type sight struct {
 // body returns the object of an event.
 func (s sight) body(name string) *object.Body {
 	metadata := map[string]any{"name": name, "uid": name, "labels": s.labels}
+	if namespace, rest, ok := strings.Cut(name, "/"); ok {
+		metadata["namespace"], metadata["name"] = namespace, rest
+	}
 	if s.deleting {
 		metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 	}

@@ -69,6 +69,25 @@ func (o *Object) Body() *object.Body {
 	return body.Body()
 }
 
+// namespace returns the namespace of the object. The lock must be held.
+func (o *Object) namespace() string {
+	if o.body == nil {
+		return ""
+	}
+	namespace, _ := o.body.Names()
+	return namespace
+}
+
+// size returns the bytes of the JSON of the object.
+func (o *Object) size() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.body == nil {
+		return 0
+	}
+	return o.body.Unpacked()
+}
+
 // write sends a patch of the object and records the response. body is the newest known
 // version. fresh means that the caller has not written to the object by other means.
 func (o *Object) write(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) error {

@@ -28,7 +28,8 @@ import (
 //  1. Every event of an object is passed to [Set.Sight]. It spawns a [Task] of
 //     the [Object] for each matching spec without one.
 //  2. A waiting task is only an entry of the clock. When it is due, a goroutine
-//     makes the call, writes its result, and ends.
+//     makes the call, writes its result, and ends. A timer may wait in the line of its
+//     namespace before that.
 //  3. A failed attempt is retried after its backoff. A timer is called again
 //     according to its schedule. All other tasks that end are over for this
 //     process.
@@ -68,6 +69,7 @@ type Set struct {
 
 	halted atomic.Pointer[error] // why no task is spawned; nil means that tasks are
 	packer object.Packer         // for the bodies of all objects
+	lines  lines
 
 	mu      sync.Mutex
 	objects map[*Object]struct{} // those with tasks
@@ -95,6 +97,11 @@ type Config struct {
 	// that it does not wait. The object must not be kept: others may wait at the same time.
 	// Room itself may be nil.
 	Room func(body *object.Body, spec *Spec) Wait
+	// Admit counts a call of a timer on an object of a namespace, with its write, until leave is
+	// called. size is the bytes of the JSON of the object. A nil leave means that the handlers that
+	// run for the namespace take too much memory: then again is called once when there is room,
+	// without any lock held. Admit itself may be nil: then no timer waits.
+	Admit func(namespace string, size int, again func()) (leave func())
 	// Outages limits log lines about failures of the API server. May be nil.
 	Outages *kube.Outages
 

@@ -26,6 +26,9 @@ type Task struct {
 	unsent *unsent // the result that could not be written yet
 	run    *run    // its goroutine; nil means that there is none
 	stop   *stop   // nil until the task is stopping
+
+	place     place  // in the line of its namespace; guarded by the lines
+	namespace string // of that line
 }
 
 // misfit is the last logged error of an object that could not be decoded, with the state
@@ -73,7 +76,7 @@ func (t *Task) proceed(now time.Time, then *actions) {
 	}
 	if at, ok := t.due(now); ok && t.run == nil {
 		if !at.After(now) {
-			t.begin()
+			t.beginOrWait(then)
 		} else if !set || at.Before(next) {
 			next, set = at, true
 		}
@@ -96,8 +99,8 @@ func (t *Task) due(now time.Time) (at time.Time, ok bool) {
 	return t.spec.next(t.timing, t.object.touched, now)
 }
 
-// begin starts the goroutine.
-func (t *Task) begin() {
+// begin starts the goroutine, which calls leave at its end.
+func (t *Task) begin(leave func()) {
 	if !t.moving {
 		t.moving = true
 		t.object.set.moves()
@@ -108,7 +111,10 @@ func (t *Task) begin() {
 		close(r.stopping)
 	}
 	t.run = r
-	go t.work(r, func() *result { return t.call(ctx, r) })
+	go func() {
+		defer leave()
+		t.work(r, func() *result { return t.call(ctx, r) })
+	}()
 }
 
 // work makes calls as long as they are due, and writes their results.
@@ -160,8 +166,8 @@ func (t *Task) settle(p *result, err error, r *run) (again bool) {
 	switch {
 	case t.unsent == nil && (t.stop != nil || t.spec.over(t.timing)), t.stop != nil && t.stop.abandoned:
 		t.end(&then)
-	case t.unsent == nil && t.isDue(now):
-		again = true
+	case t.unsent == nil && t.isDue(now) && !t.object.set.lines.busy(t.namespace):
+		again = true // otherwise, it is the turn of a timer of another object
 	default:
 		t.run = nil
 		if t.stop == nil {
@@ -212,6 +218,7 @@ func (t *Task) end(then *actions) {
 	t.ended = true
 	// A caller may be iterating over the old slice.
 	o.tasks = slices.DeleteFunc(slices.Clone(o.tasks), func(other *Task) bool { return other == t })
+	s.lines.remove(t)
 	if len(o.tasks) == 0 {
 		s.unregister(o)
 	}

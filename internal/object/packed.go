@@ -45,6 +45,12 @@ func (k *Packed) Names() (namespace, name string) {
 	return h.namespace, h.name
 }
 
+// Unpacked returns about the bytes of the JSON of the object.
+func (k *Packed) Unpacked() int {
+	h := k.head()
+	return max(int(h.size), len(h.data))
+}
+
 // UID returns the uid of the object.
 func (k *Packed) UID() string {
 	h := k.head()

@@ -2,8 +2,8 @@ package queue
 
 import "sync"
 
-// Crowd limits the memory of the turns that are in [Queue.Aside] at the same time, for each
-// group. Several queues may share it. It counts turns that have started and stops none of them:
+// Crowd limits the memory of the turns that are in [Queue.Aside] at the same time, and of other
+// calls, for each group. Several queues may share it. It counts turns that have started and stops none of them:
 // a group that has reached the limit only starts no more turns. A nil Crowd has no limit.
 type Crowd struct {
 	Limit int // of one group, in bytes
@@ -13,6 +13,18 @@ type Crowd struct {
 	mu      sync.Mutex
 	used    shares
 	waiting map[string]map[any]func() // by group and queue
+}
+
+// Enter counts a call of the group until leave is called, unless the group has reached the limit.
+// Then leave is nil, and notify is called once when the group may try again, without any lock
+// held. For each owner and group, only the last notify counts. The caller of leave must hold no
+// lock that notify needs.
+func (c *Crowd) Enter(group string, memory int, owner any, notify func()) (leave func()) {
+	if !c.open(group, owner, notify) {
+		return nil
+	}
+	c.join(group, memory)
+	return func() { c.leave(group, memory) }
 }
 
 // open reports whether the group may start another turn. If not, notify is called once when it
