@@ -193,3 +193,21 @@ func TestAnObjectWithAnExitedDaemonIsForgottenWhenItLeaves(t *testing.T) {
 		}
 	})
 }
+
+func TestExplainKnowsThatAPauseDoesNotApplyOutsideOfTheSelection(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := gopf.New()
+		gopf.For[*Example](op, resource).Select("tier=prod").OnCreate("create", (&calls{}).handler("create"))
+		for name, tier := range map[string]string{"selected": "prod", "left": "test"} {
+			o := example(name, "a")
+			o.SetLabels(map[string]string{"tier": tier})
+			o.SetAnnotations(map[string]string{"gopf.dev/pause": forever})
+			c.Create(t, o)
+		}
+		for name, want := range map[string]bool{"selected": true, "left": false} {
+			if got := explained(t, c, op, name).Pause != nil; got != want {
+				t.Errorf("%s: the object is paused: got %t, want %t", name, got, want)
+			}
+		}
+	})
+}

@@ -192,17 +192,6 @@ func (o *Object) IDs() (tasks, over []string) {
 	return tasks, over
 }
 
-// Released reports whether nothing is left of the tasks but the schedules of suspended
-// timers.
-func (o *Object) Released() bool {
-	if o == nil {
-		return true
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.tasks)+len(o.over) == 0
-}
-
 func (o *Object) isOver(spec *Spec) bool {
 	if o == nil {
 		return false

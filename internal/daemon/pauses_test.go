@@ -181,7 +181,7 @@ func TestTheScheduleOfAPausedTimerIsForgotten(t *testing.T) {
 				same(t, []string{"0s called"}, j.read())
 				k.see("a", sight{labels: on, paused: true})
 				o := k.object("a")
-				if o == nil || !o.Released() || o.Body() != nil {
+				if running, over := o.IDs(); o == nil || len(running)+len(over) > 0 || o.Body() != nil {
 					t.Error("in the pause, the state of the object is not only the schedule")
 				}
 				c.then(k)

@@ -174,9 +174,14 @@ func (s *session) processor(served discovery.Served) *process.Processor {
 	if owning := served.Handlers.Of(handler.Reconciles); len(owning) > 0 {
 		p.Reconcile = &process.Reconcile{Handlers: owning, Runner: &reconcile.Runner{Store: childwatch.NewStore(s.Name, func() uint64 { return 0 }), Name: s.Name}}
 	}
-	if served.HandOver {
-		selector := selectorOf(served)
-		p.HandedOver = func(b *object.Body) bool { return !handler.Selects(selector, b) }
+	selector := selectorOf(served)
+	left := func(b *object.Body) bool { return !handler.Selects(selector, b) }
+	switch {
+	case served.Select == "":
+	case served.HandOver:
+		p.HandedOver = left
+	default:
+		p.Left = left
 	}
 	return p
 }
