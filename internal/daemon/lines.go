@@ -11,13 +11,13 @@ import (
 // timers are due at the same time, after a pause for example.
 type lines struct {
 	mu      sync.Mutex
-	waiting map[string]*list.List // of *Task, by namespace, in the order in which they became due
+	waiting map[string]*list.List // of waiting, by namespace, in the order in which they became due
 }
 
-// place is the place of a task in a line.
-type place struct {
-	line    *list.List
-	element *list.Element
+// waiting is an element of a line. The place of the task is this element.
+type waiting struct {
+	task      *Task
+	namespace string
 }
 
 // push adds a task to the end of the line of a namespace. It returns false if the task already
@@ -25,7 +25,7 @@ type place struct {
 func (l *lines) push(namespace string, t *Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t.place.line != nil {
+	if t.place != nil {
 		return false
 	}
 	if l.waiting == nil {
@@ -36,7 +36,7 @@ func (l *lines) push(namespace string, t *Task) bool {
 		line = list.New()
 		l.waiting[namespace] = line
 	}
-	t.namespace, t.place = namespace, place{line, line.PushBack(t)}
+	t.place = line.PushBack(waiting{t, namespace})
 	return true
 }
 
@@ -48,21 +48,23 @@ func (l *lines) first(namespace string) *Task {
 	if line == nil {
 		return nil
 	}
-	return line.Front().Value.(*Task)
+	return line.Front().Value.(waiting).task
 }
 
 // remove removes a task from its line. It returns false if the task does not wait.
 func (l *lines) remove(t *Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t.place.line == nil {
+	if t.place == nil {
 		return false
 	}
-	t.place.line.Remove(t.place.element)
-	if t.place.line.Len() == 0 {
-		delete(l.waiting, t.namespace)
+	namespace := t.place.Value.(waiting).namespace
+	line := l.waiting[namespace]
+	line.Remove(t.place)
+	if line.Len() == 0 {
+		delete(l.waiting, namespace)
 	}
-	t.place = place{}
+	t.place = nil
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -88,9 +89,9 @@ func TestTimersOfOneNamespaceWaitInALine(t *testing.T) {
 		if c.most["a"] != 3 {
 			t.Errorf("%d calls at the same time, want 3", c.most["a"])
 		}
-		for i, uid := range c.order[:3] {
-			if uid != fmt.Sprint("a/", i) {
-				t.Errorf("the call %d is for %s: it is not in the order of the line", i, uid)
+		for i := range objects { // three calls start at the same time, in any order
+			if place := slices.Index(c.order, fmt.Sprint("a/", i)); place < i-4 || place > i+4 {
+				t.Errorf("the object %d of the line was the one with the number %d", i, place)
 			}
 		}
 		if len(k.Set.lines.waiting) > 0 {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"container/list"
 	"context"
 	"log/slog"
 	"slices"
@@ -27,8 +28,7 @@ type Task struct {
 	run    *run    // its goroutine; nil means that there is none
 	stop   *stop   // nil until the task is stopping
 
-	place     place  // in the line of its namespace; guarded by the lines
-	namespace string // of that line
+	place *list.Element // in the line of its namespace; nil means that it does not wait there; guarded by the lines
 }
 
 // misfit is the last logged error of an object that could not be decoded, with the state
@@ -166,7 +166,7 @@ func (t *Task) settle(p *result, err error, r *run) (again bool) {
 	switch {
 	case t.unsent == nil && (t.stop != nil || t.spec.over(t.timing)), t.stop != nil && t.stop.abandoned:
 		t.end(&then)
-	case t.unsent == nil && t.isDue(now) && !t.object.set.lines.busy(t.namespace):
+	case t.unsent == nil && t.isDue(now) && !t.object.set.lines.busy(t.object.namespace()):
 		again = true // otherwise, it is the turn of a timer of another object
 	default:
 		t.run = nil
