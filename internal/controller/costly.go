@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -97,7 +98,8 @@ func (c *Config) LimitMemory(limit int64) {
 // objects that others wait.
 func crowdReport(log *slog.Logger) func(namespace string) {
 	var limit loglimit.Limiter
-	return func(namespace string) {
+	return func(group string) {
+		namespace := strings.TrimSuffix(group, largeCrowd)
 		if ok, _ := limit.Allow(""); ok {
 			log.Warn("So many handlers are running for the objects of a namespace that its other objects wait for them. Let handlers end and retry instead of waiting, or increase the memory limit.",
 				"namespace", namespace)

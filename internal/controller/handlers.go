@@ -45,11 +45,20 @@ func (c *Controller) room(body *object.Body, spec *daemon.Spec) daemon.Wait {
 }
 
 // admit is the [daemon.Config.Admit] of the controller. Calls of timers count like running
-// handlers. The memory of larger objects is that of their budgets; see room.
-func (c *Controller) admit(namespace string, size int, again func()) (leave func()) {
-	memory := callMemory + min(smallCopies*size, modestTurn)
-	return c.config.Crowd.Enter(namespace, memory, c.processor.Daemons, again)
+// handlers. Those on large objects are a crowd apart, because they may wait for the budgets of
+// room, which count the memory of these objects.
+func (c *Controller) admit(lane daemon.Lane, size int, again func()) (leave func()) {
+	group, memory := lane.Namespace, callMemory
+	if lane.Large {
+		group += largeCrowd
+	} else {
+		memory += smallCopies * size
+	}
+	return c.config.Crowd.Enter(group, memory, c.processor.Daemons, again)
 }
+
+// largeCrowd is the end of the groups for timers on large objects. No namespace contains it.
+const largeCrowd = "/large"
 
 // heldBy returns the memory that a daemon holds while it runs, in bytes: the object, decoded
 // for the handler.

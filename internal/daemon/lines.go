@@ -11,40 +11,50 @@ import (
 // timers are due at the same time, after a pause for example.
 type lines struct {
 	mu      sync.Mutex
-	waiting map[string]*list.List // of waiting, by namespace, in the order in which they became due
+	waiting map[Lane]*list.List // of waiting, in the order in which they became due
 }
+
+// Lane has the timers that wait for each other.
+type Lane struct {
+	Namespace string
+	// Large is true for objects of 16 KiB of JSON or more. Their calls may also wait for the memory
+	// of large objects, and timers of small ones must not wait for that.
+	Large bool
+}
+
+// largeObject is the size from which on an object is large, in bytes of JSON.
+const largeObject = 16 << 10
 
 // waiting is an element of a line. The place of the task is this element.
 type waiting struct {
-	task      *Task
-	namespace string
+	task *Task
+	lane Lane
 }
 
-// push adds a task to the end of the line of a namespace. It returns false if the task already
-// waits.
-func (l *lines) push(namespace string, t *Task) bool {
+// push adds a task to the end of a line. It returns false if the task already waits.
+func (l *lines) push(lane Lane, t *Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.place != nil {
 		return false
 	}
 	if l.waiting == nil {
-		l.waiting = map[string]*list.List{}
+		l.waiting = map[Lane]*list.List{}
 	}
-	line := l.waiting[namespace]
+	line := l.waiting[lane]
 	if line == nil {
 		line = list.New()
-		l.waiting[namespace] = line
+		l.waiting[lane] = line
 	}
-	t.place = line.PushBack(waiting{t, namespace})
+	t.place = line.PushBack(waiting{t, lane})
 	return true
 }
 
-// first returns the task that has waited longest in a namespace, or nil.
-func (l *lines) first(namespace string) *Task {
+// first returns the task that has waited longest in a line, or nil.
+func (l *lines) first(lane Lane) *Task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line := l.waiting[namespace]
+	line := l.waiting[lane]
 	if line == nil {
 		return nil
 	}
@@ -58,28 +68,25 @@ func (l *lines) remove(t *Task) bool {
 	if t.place == nil {
 		return false
 	}
-	namespace := t.place.Value.(waiting).namespace
-	line := l.waiting[namespace]
+	lane := t.place.Value.(waiting).lane
+	line := l.waiting[lane]
 	line.Remove(t.place)
 	if line.Len() == 0 {
-		delete(l.waiting, namespace)
+		delete(l.waiting, lane)
 	}
 	t.place = nil
 	return true
 }
 
-// busy reports whether a task waits in a namespace.
-func (l *lines) busy(namespace string) bool { return l.first(namespace) != nil }
-
-// admit starts the timers that wait in a namespace, as long as it may have another running
+// admit starts the timers that wait in a line, as long as its namespace may have another running
 // handler. The caller must hold no lock of an object.
-func (s *Set) admit(namespace string) {
+func (s *Set) admit(lane Lane) {
 	for {
-		t := s.lines.first(namespace)
+		t := s.lines.first(lane)
 		if t == nil {
 			return
 		}
-		leave := s.Admit(namespace, t.object.size(), func() { s.admit(namespace) })
+		leave := s.Admit(lane, t.object.size(), func() { s.admit(lane) })
 		if leave == nil {
 			return // called again when there is room
 		}
@@ -116,7 +123,7 @@ func (t *Task) beginOrWait(then *actions) {
 		t.begin(func() {})
 		return
 	}
-	if namespace := t.object.namespace(); s.lines.push(namespace, t) {
-		then.add(func() { s.admit(namespace) })
+	if lane := t.object.lane(); s.lines.push(lane, t) {
+		then.add(func() { s.admit(lane) })
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,7 +18,7 @@ import (
 // crowded lets at most most timers of a namespace run at the same time.
 func crowded(k *kit, most int) {
 	crowd := &queue.Crowd{Limit: most}
-	k.Admit = func(namespace string, _ int, again func()) func() { return crowd.Enter(namespace, 1, k.Set, again) }
+	k.Admit = func(lane Lane, _ int, again func()) func() { return crowd.Enter(fmt.Sprint(lane), 1, k.Set, again) }
 }
 
 // census counts the calls that run, and those that were made.
@@ -142,7 +143,7 @@ func TestATimerThatEndsLeavesTheLine(t *testing.T) {
 				synctest.Wait()
 				end(k)
 				synctest.Wait()
-				if k.Set.lines.busy("a") && name != "the set is paused" {
+				if k.Set.lines.first(Lane{Namespace: "a"}) != nil && name != "the set is paused" {
 					t.Error("the timer still waits in the line")
 				}
 				time.Sleep(10 * time.Minute)
@@ -155,6 +156,50 @@ func TestATimerThatEndsLeavesTheLine(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Timers of large objects may wait for memory during their calls.
+func TestSmallObjectsDoNotWaitForLargeOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c census
+		k := newKit(t, timerOf(time.Hour, c.call(time.Minute)))
+		crowded(k, 1)
+		for i := range 10 {
+			k.see(fmt.Sprint("a/large-", i), sight{spec: strings.Repeat("x", largeObject)})
+		}
+		k.see("a/small", sight{})
+		synctest.Wait()
+		if c.made("a/small") != 1 {
+			t.Error("the timer of the small object waits")
+		}
+		time.Sleep(30 * time.Minute)
+		if c.made("a/large-9") != 1 {
+			t.Error("the last large object was not called for")
+		}
+	})
+}
+
+// Timers of several resources share the memory of a namespace.
+func TestATimerThatIsAlwaysDueDoesNotStarveOtherResources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var one, other census
+		call := one.call(time.Second)
+		first := newKit(t, timerOf(time.Second, func(ctx context.Context, timer *Call) error {
+			timer.Next(0)
+			return call(ctx, timer)
+		}))
+		second := newKit(t, timerOf(time.Second, other.call(time.Second)))
+		crowd := &queue.Crowd{Limit: 1}
+		for _, k := range []*kit{first, second} {
+			k.Admit = func(lane Lane, _ int, again func()) func() { return crowd.Enter(lane.Namespace, 1, k.Set, again) }
+			k.see("a/x", sight{})
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		if n := other.made("a/x"); n < 10 {
+			t.Errorf("the timer of the other resource was called %d times in a minute", n)
+		}
+	})
 }
 
 // When the operator exits, a result is written at once, even while a handler of the same namespace
@@ -175,7 +220,7 @@ func TestUnsentResultsDoNotWaitInTheLineAtTheExit(t *testing.T) {
 		synctest.Wait() // its result could not be written
 		k.see("a/slow", sight{})
 		time.Sleep(2 * time.Second) // the retry is due, and waits
-		if !k.Set.lines.busy("a") {
+		if k.Set.lines.first(Lane{Namespace: "a"}) == nil {
 			t.Error("the retry does not wait")
 		}
 		k.failing(nil)

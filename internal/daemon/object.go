@@ -69,13 +69,13 @@ func (o *Object) Body() *object.Body {
 	return body.Body()
 }
 
-// namespace returns the namespace of the object. The lock must be held.
-func (o *Object) namespace() string {
+// lane returns the line in which the timers of the object wait. The lock must be held.
+func (o *Object) lane() Lane {
 	if o.body == nil {
-		return ""
+		return Lane{}
 	}
 	namespace, _ := o.body.Names()
-	return namespace
+	return Lane{Namespace: namespace, Large: o.body.Unpacked() >= largeObject}
 }
 
 // size returns the bytes of the JSON of the object.

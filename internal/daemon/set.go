@@ -97,11 +97,11 @@ type Config struct {
 	// that it does not wait. The object must not be kept: others may wait at the same time.
 	// Room itself may be nil.
 	Room func(body *object.Body, spec *Spec) Wait
-	// Admit counts a call of a timer on an object of a namespace, with its write, until leave is
-	// called. size is the bytes of the JSON of the object. A nil leave means that the handlers that
-	// run for the namespace take too much memory: then again is called once when there is room,
-	// without any lock held. Admit itself may be nil: then no timer waits.
-	Admit func(namespace string, size int, again func()) (leave func())
+	// Admit counts a call of a timer, with its write, until leave is called. size is the bytes of
+	// the JSON of the object. A nil leave means that the running handlers of the namespace take
+	// too much memory: then again is called once when there is room, without any lock held. Admit
+	// itself may be nil: then no timer waits.
+	Admit func(lane Lane, size int, again func()) (leave func())
 	// Outages limits log lines about failures of the API server. May be nil.
 	Outages *kube.Outages
 

@@ -166,8 +166,8 @@ func (t *Task) settle(p *result, err error, r *run) (again bool) {
 	switch {
 	case t.unsent == nil && (t.stop != nil || t.spec.over(t.timing)), t.stop != nil && t.stop.abandoned:
 		t.end(&then)
-	case t.unsent == nil && t.isDue(now) && !t.object.set.lines.busy(t.object.namespace()):
-		again = true // otherwise, it is the turn of a timer of another object
+	case t.unsent == nil && t.isDue(now) && (t.object.set.Admit == nil || !t.spec.Timer):
+		again = true // other timers wait in a line, also for those of other resources
 	default:
 		t.run = nil
 		if t.stop == nil {
