@@ -167,7 +167,7 @@ func (t *Task) settle(p *result, err error, r *run) (again bool) {
 	case t.unsent == nil && (t.stop != nil || t.spec.over(t.timing)), t.stop != nil && t.stop.abandoned:
 		t.end(&then)
 	case t.unsent == nil && t.isDue(now) && (t.object.set.Admit == nil || !t.spec.Timer):
-		again = true // other timers wait in a line, also for those of other resources
+		again = true // timers wait in a line, because those of other resources may be waiting
 	default:
 		t.run = nil
 		if t.stop == nil {
