@@ -167,7 +167,7 @@ func (t *Task) settle(p *result, err error, r *run) (again bool) {
 	case t.unsent == nil && (t.stop != nil || t.spec.over(t.timing)), t.stop != nil && t.stop.abandoned:
 		t.end(&then)
 	case t.unsent == nil && t.isDue(now) && (t.object.set.Admit == nil || !t.spec.Timer):
-		again = true // timers wait in a line, because those of other resources may be waiting
+		again = true // a timer goes through its line again, because timers of other resources may wait
 	default:
 		t.run = nil
 		if t.stop == nil {
