@@ -43,9 +43,6 @@ const (
 	// handlers, at least for leastCalls without their objects.
 	callMemory = 48 << 10
 	leastCalls = 256
-	// smallCopies is the memory of a small object in a call of a timer, in times of its JSON: the
-	// JSON and the decoded object.
-	smallCopies = 2
 	// heldObject is the estimated memory of an object, in bytes, from which on it counts for
 	// the limit of the objects of daemons. A daemon takes 21 KB without it.
 	heldObject = 64 << 10

@@ -46,13 +46,11 @@ func (c *Controller) room(body *object.Body, spec *daemon.Spec) daemon.Wait {
 
 // admit is the [daemon.Config.Admit] of the controller. Calls of timers count like running
 // handlers. Those on large objects are a crowd apart, because they may wait for the budgets of
-// room, which count the memory of these objects.
+// room. Their objects count here as well, up to the size that always counts there.
 func (c *Controller) admit(lane daemon.Lane, size int, again func()) (leave func()) {
-	group, memory := lane.Namespace, callMemory
+	group, memory := lane.Namespace, callMemory+min(copies*size, 2*modestTurn)
 	if lane.Large {
 		group += largeCrowd
-	} else {
-		memory += smallCopies * size
 	}
 	return c.config.Crowd.Enter(group, memory, c.processor.Daemons, again)
 }

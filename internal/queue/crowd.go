@@ -3,8 +3,9 @@ package queue
 import "sync"
 
 // Crowd limits the memory of the turns that are in [Queue.Aside] at the same time, and of other
-// calls, for each group. Several queues may share it. It counts turns that have started and stops none of them:
-// a group that has reached the limit only starts no more turns. A nil Crowd has no limit.
+// calls, for each group. Several queues may share it. It counts turns that have started and
+// stops none of them: a group that has reached the limit only starts no more turns. A nil Crowd
+// has no limit.
 type Crowd struct {
 	Limit int // of one group, in bytes
 	// Reached is called when a group reaches the limit, without any lock held. May be nil.
