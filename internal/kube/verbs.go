@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -71,11 +72,21 @@ func (c *Client) PatchBriefly(ctx context.Context, t Target, how types.PatchType
 	r := patch(ctx, t, how, body, slices.Concat(params, []Param{{"includeObject", "None"}}))
 	r.accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 	// The resource version of a Table is in the same place as that of an object.
-	b, err := c.object(ctx, r)
-	if err != nil {
+	r.read = func(a *response) error {
+		return c.slurp(a, func(raw []byte) (err error) {
+			if resourceVersion, err = object.VersionOf(raw); err != nil {
+				return &MalformedError{fmt.Errorf("read the resource version: %w", err)}
+			}
+			return nil
+		})
+	}
+	if err := c.do(ctx, r); err != nil {
 		return "", err
 	}
-	return b.ResourceVersion, nil
+	if resourceVersion == "" && r.confirmed != nil {
+		return r.confirmed.ResourceVersion, nil
+	}
+	return resourceVersion, nil
 }
 
 func patch(ctx context.Context, t Target, how types.PatchType, body []byte, params []Param) *call {

@@ -27,6 +27,9 @@ func FuzzParse(f *testing.F) {
 			_ = unreadable.Stub()
 			return
 		}
+		if version, err := VersionOf(text); err != nil || version != b.ResourceVersion {
+			t.Fatalf("VersionOf returns %q and %v, want %q", version, err, b.ResourceVersion)
+		}
 		for _, b := range []*Body{b, b.WithType("v1", "Kind"), b.At("7")} {
 			if !json.Valid(b.Raw()) && json.Valid(text) {
 				t.Fatalf("%s became %s", text, b.Raw())

@@ -86,6 +86,36 @@ func scan(raw []byte) (id Identity, found parts, managed span, err error) {
 	return id, found, managed, err
 }
 
+// VersionOf returns the resource version of an object, a list or a table, or "" if it has none. It
+// reads the JSON only up to there, so the rest may be malformed.
+func VersionOf(json []byte) (version string, err error) {
+	r := jsonvalue.Read(json)
+	defer r.Close()
+	if r.PeekKind() != '{' {
+		return "", errors.New("not a JSON object")
+	}
+	err = r.Each(func(name []byte) error {
+		if string(name) != "metadata" || r.PeekKind() != '{' {
+			return r.SkipValue()
+		}
+		return r.Each(func(name []byte) error {
+			if string(name) != "resourceVersion" {
+				return r.SkipValue()
+			}
+			if err := readString(r, &version); err != nil {
+				return err
+			}
+			return errFound
+		})
+	})
+	if err == errFound {
+		err = nil
+	}
+	return version, err
+}
+
+var errFound = errors.New("found")
+
 // find returns the JSON of a member of an object. The last one counts.
 func find(raw []byte, name string) (value []byte, ok bool) {
 	r := jsonvalue.Read(raw)

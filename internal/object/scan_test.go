@@ -55,3 +55,27 @@ func TestPartsAreFoundWhereverTheyAre(t *testing.T) {
 		})
 	}
 }
+
+func TestTheVersionIsReadWithoutTheRest(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"kind":"Table","metadata":{"resourceVersion":"7"},"columnDefinitions":[{"name":"Name"}],"rows":[]}`:                       "7",
+		`{"spec":{"metadata":{"resourceVersion":"1"}},"metadata":{"labels":{"resourceVersion":"2"},"resourceVersion":"7"},"rows":[`: "7",
+		`{"metadata":{"resourceVersion":"7`:  "an error",
+		`{"metadata":{"name":"x"}}`:          "",
+		`{"metadata":null,"rows":[]}`:        "",
+		`{"metadata":{"resourceVersion":7}}`: "",
+		`{}`:                                 "",
+		`[]`:                                 "an error",
+		``:                                   "an error",
+		`<html></html>`:                      "an error",
+		`{"metadata":{"resourceVersion"`:     "an error",
+	} {
+		got, err := VersionOf([]byte(text))
+		if err != nil {
+			got = "an error"
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q (%v)", text, got, want, err)
+		}
+	}
+}
