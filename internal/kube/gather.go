@@ -10,16 +10,25 @@ import (
 const (
 	// gatherTime is the pause before a read from a busy connection.
 	gatherTime = 4 * time.Millisecond
-	// busyReads is the number of consecutive reads after which a connection is busy, if none
-	// of them waited for as long as quickRead. Responses to single requests take longer.
+	// busyReads is the number of consecutive quick reads after which a connection is busy.
 	busyReads = 16
-	quickRead = time.Millisecond
-	// worthwhile is the number of bytes that must arrive during a pause. Otherwise the
-	// connection is no longer busy: one response after another must not wait.
-	worthwhile = 8 << 10
 	// gatherSize is the size of the buffer for data that does not fit the reader's own.
 	gatherSize = 64 << 10
 )
+
+// pace describes when a connection is busy.
+type pace struct {
+	quick      time.Duration // a read that waits for less is quick
+	worthwhile int           // the bytes that must arrive during a pause, or the connection is not busy
+}
+
+// responsePace is for connections with responses. Those to single requests take longer, and one
+// response after another must not wait. So only long lists make such a connection busy.
+func responsePace() pace { return pace{quick: time.Millisecond, worthwhile: 8 << 10} }
+
+// watchPace is for connections with watches: from about 300 events per second on, an event may
+// wait for the next ones.
+func watchPace() pace { return pace{quick: 4 * time.Millisecond, worthwhile: 3 << 10} }
 
 // gathering is a connection that waits for more data while it is busy. An API server sends
 // every object of a list in its own packet, several in a millisecond. Waking a goroutine and
@@ -27,8 +36,9 @@ const (
 // delays data by at most gatherTime. Others are read as usual.
 type gathering struct {
 	net.Conn
+	pace
 
-	quick   int  // the consecutive reads that did not wait
+	reads   int  // the consecutive quick reads
 	drained bool // the last read has taken everything that had arrived
 	rest    []byte
 	buffer  *[gatherSize]byte // of rest; nil means that there is none
@@ -37,13 +47,13 @@ type gathering struct {
 var gatherBuffers = sync.Pool{New: func() any { return new([gatherSize]byte) }}
 
 // gatherAll returns a dial function for such connections.
-func gatherAll(dial dialFunc) dialFunc {
+func gatherAll(dial dialFunc, p pace) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &gathering{Conn: conn, drained: true}, nil
+		return &gathering{Conn: conn, pace: p, drained: true}, nil
 	}
 }
 
@@ -52,7 +62,7 @@ func (g *gathering) Read(p []byte) (int, error) {
 	if g.buffer != nil {
 		return g.take(p), nil
 	}
-	if g.quick < busyReads || g.drained {
+	if g.reads < busyReads || g.drained {
 		return g.read(p)
 	}
 	// More has arrived than the reader asked for, so this does not wait.
@@ -68,15 +78,15 @@ func (g *gathering) Read(p []byte) (int, error) {
 
 // read reads from the connection. It waits before that if the connection is busy.
 func (g *gathering) read(p []byte) (int, error) {
-	paused := g.quick >= busyReads && g.drained
+	paused := g.reads >= busyReads && g.drained
 	if paused {
 		time.Sleep(gatherTime) //nolint:forbidigo // closing the connection meanwhile ends the read after it
 	}
 	began := time.Now()
 	n, err := g.Conn.Read(p)
 	g.drained = n < len(p)
-	if g.quick++; time.Since(began) >= quickRead || paused && g.drained && n < worthwhile {
-		g.quick = 0
+	if g.reads++; time.Since(began) >= g.quick || paused && g.drained && n < g.worthwhile {
+		g.reads = 0
 	}
 	return n, err
 }

@@ -59,7 +59,7 @@ func arrive(n, size int, interval time.Duration) (c *packets, all []byte) {
 func TestABusyConnectionIsReadInLargeParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, all := arrive(4000, 3300, 100*time.Microsecond)
-		got, err := readAll(&gathering{Conn: c, drained: true}, 8<<10)
+		got, err := readAll(&gathering{Conn: c, pace: responsePace(), drained: true}, 8<<10)
 		if err != nil || !bytes.Equal(got, all) {
 			t.Fatalf("%d bytes of %d: %v", len(got), len(all), err)
 		}
@@ -76,7 +76,7 @@ func TestABusyConnectionIsReadInLargeParts(t *testing.T) {
 func TestAQuietConnectionIsReadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := arrive(1000, 3300, 5*time.Millisecond)
-		g := &gathering{Conn: c, drained: true}
+		g := &gathering{Conn: c, pace: responsePace(), drained: true}
 		p := make([]byte, 8<<10)
 		for i := range 1000 {
 			if _, err := g.Read(p); err != nil {
@@ -89,12 +89,47 @@ func TestAQuietConnectionIsReadAtOnce(t *testing.T) {
 	})
 }
 
+// A storm of events is read in parts, and each event is late by one pause at most.
+func TestAWatchGathersTheEventsOfAStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, interval = 2000, 1500 * time.Microsecond
+		c, all := arrive(n, 2400, interval)
+		g := &gathering{Conn: c, pace: watchPace(), drained: true}
+		p := make([]byte, 32<<10)
+		for read := 0; read < len(all); {
+			last := min(read/2400, n-1)
+			got, err := g.Read(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if late := time.Since(c.began) - time.Duration(last)*interval; late > gatherTime {
+				t.Fatalf("event %d was read %v after its arrival", last, late)
+			}
+			read += got
+		}
+		if c.reads > n/2 {
+			t.Errorf("%d reads of %d events", c.reads, n)
+		}
+		// The end of the storm.
+		for range 20 {
+			c.arriving = []packet{{time.Since(c.began) + 20*time.Millisecond, make([]byte, 2400)}}
+			sent := time.Now()
+			if _, err := g.Read(p); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(sent); took != 20*time.Millisecond {
+				t.Fatalf("a single event was read after %v", took)
+			}
+		}
+	})
+}
+
 // Responses to requests that are sent one after another must not be delayed, even if a busy
 // time came before.
 func TestResponsesAreReadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := arrive(100, 3300, 100*time.Microsecond)
-		g := &gathering{Conn: c, drained: true}
+		g := &gathering{Conn: c, pace: responsePace(), drained: true}
 		p := make([]byte, 8<<10)
 		for len(c.arriving) > 0 || len(c.arrived) > 0 || g.buffer != nil {
 			if _, err := g.Read(p); err != nil {
@@ -118,7 +153,7 @@ func TestAConnectionIsQuietAgainAfterAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := arrive(200, 3300, 100*time.Microsecond)
 		c.arriving = append(c.arriving, packet{time.Second, []byte{254}}, packet{2 * time.Second, []byte{255}})
-		g := &gathering{Conn: c, drained: true}
+		g := &gathering{Conn: c, pace: responsePace(), drained: true}
 		p := make([]byte, 8<<10)
 		for {
 			n, err := g.Read(p)
@@ -155,7 +190,7 @@ func TestGatheringLosesNothing(t *testing.T) {
 				all = append(all, data...)
 				at += time.Duration(r.IntN(1 << r.IntN(23)))
 			}
-			got, err := readAll(&gathering{Conn: c, drained: true}, 1+r.IntN(20_000))
+			got, err := readAll(&gathering{Conn: c, pace: responsePace(), drained: true}, 1+r.IntN(20_000))
 			if !errors.Is(err, broken) || !bytes.Equal(got, all) {
 				t.Fatalf("seed %d: %d bytes of %d: %v", seed, len(got), len(all), err)
 			}

@@ -103,7 +103,7 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	// Note the files first: a change during the setup is then detected later.
 	c.files.note(cfg)
 	sessions := tls.NewLRUClientSessionCache(sessionsKept)
-	requests, rt, err := newTransport(cfg, o, sessions)
+	requests, rt, err := newTransport(cfg, o, sessions, responsePace())
 	if err != nil {
 		return nil, err
 	}
@@ -113,14 +113,14 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	requests.IdleConnTimeout = requestIdleTimeout
 	c.requests = rt
 
-	watches, rt, err := newTransport(cfg, o, sessions)
+	watches, rt, err := newTransport(cfg, o, sessions, watchPace())
 	if err != nil {
 		return nil, err
 	}
 	watches.ReadBufferSize = watchReadBuffer
 	c.watches = rt
 
-	joint, rt, err := newTransport(cfg, o, sessions)
+	joint, rt, err := newTransport(cfg, o, sessions, watchPace())
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 
 	// Probes of many watches share a connection. Its pings detect that the connection is dead,
 	// which is the question that a probe must answer about its watch.
-	probes, rt, err := newTransport(cfg, o, sessions)
+	probes, rt, err := newTransport(cfg, o, sessions, watchPace())
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +149,8 @@ func multiplex(t *http.Transport) {
 
 // newTransport returns an HTTP/1.1 transport for further adjustment, and the same with
 // client-go's wrappers for credentials, impersonation and the user agent. sessions are the
-// TLS sessions that its connections may resume.
-func newTransport(cfg *rest.Config, o Options, sessions tls.ClientSessionCache) (*http.Transport, http.RoundTripper, error) {
+// TLS sessions that its connections may resume. p is their pace.
+func newTransport(cfg *rest.Config, o Options, sessions tls.ClientSessionCache, p pace) (*http.Transport, http.RoundTripper, error) {
 	// Each transport needs a new configuration: exec plugins install their own dialer
 	// in it, to close connections when certificates rotate.
 	tc, err := cfg.TransportConfig()
@@ -185,7 +185,7 @@ func newTransport(cfg *rest.Config, o Options, sessions tls.ClientSessionCache) 
 	}
 	t := &http.Transport{
 		Proxy:               proxy,
-		DialContext:         gatherAll(dialWithin(o.ConnectTimeout, dial)),
+		DialContext:         gatherAll(dialWithin(o.ConnectTimeout, dial), p),
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: handshakeTimeout,
 		IdleConnTimeout:     idleTimeout,

@@ -213,7 +213,7 @@ func TestProxyVariablesAreUsedUnlessIgnored(t *testing.T) {
 	for _, ignored := range []bool{false, true} {
 		o := DefaultOptions()
 		o.IgnoreProxyVariables = ignored
-		transport, _, err := newTransport(&rest.Config{Host: "https://server"}, o, nil)
+		transport, _, err := newTransport(&rest.Config{Host: "https://server"}, o, nil, responsePace())
 		if err != nil {
 			t.Fatal(err)
 		}
