@@ -41,6 +41,9 @@ func equalMaps(a, b map[string]any) bool {
 	if len(a) != len(b) {
 		return false
 	}
+	if reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() { //mutate:skip it is only faster
+		return true // the same map, as for objects that did not change while they were handled
+	}
 	for key, value := range a {
 		other, ok := b[key]
 		if !ok || !Equal(value, other) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -89,7 +90,20 @@ func appendArray(b []byte, list []any) ([]byte, error) {
 	return append(b, ']'), nil
 }
 
+// appendString appends a string in quotes. Texts in ASCII without control characters, such as
+// stored essences, take a third of the time of AppendQuote.
 func appendString(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // invalid UTF-8 is replaced, as in package json
-	return b
+	start, from := len(b), 0
+	b = append(b, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(append(b, s[from:i]...), '\\', c)
+			from = i + 1
+		case c < ' ' || c >= utf8.RuneSelf:
+			b, _ = jsontext.AppendQuote(b[:start], s) // invalid UTF-8 is replaced, as in package json
+			return b
+		}
+	}
+	return append(append(b, s[from:]...), '"')
 }
