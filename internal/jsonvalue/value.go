@@ -69,6 +69,17 @@ func (r *Reader) number() (any, error) {
 	return n, nil
 }
 
+// Cached reads a string of which most objects have the same, such as their kind. ok is false
+// for other values, which are skipped.
+func (r *Reader) Cached() (text string, ok bool, err error) {
+	kind := r.PeekKind()
+	value, err := r.ReadValue()
+	if kind != '"' || err != nil {
+		return "", false, err
+	}
+	return r.name(unquoted(value)), true, nil
+}
+
 // name returns the name of a field as a string. Objects of one kind have the same
 // fields, so most names are cached.
 func (r *Reader) name(raw []byte) string {

@@ -45,3 +45,20 @@ func TestANumberBeyondFloat64HidesNoOtherValues(t *testing.T) {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
 }
+
+func TestCachedTextsAreRead(t *testing.T) {
+	r := Read([]byte(`["Thing","Thing","a\u0062","",7,null,{"a":[1]},"last"]`))
+	defer r.Close()
+	if _, err := r.ReadToken(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Thing", "Thing", "ab", "", "-", "-", "-", "last"} {
+		got, ok, err := r.Cached()
+		if !ok {
+			got = "-"
+		}
+		if err != nil || got != want {
+			t.Errorf("got %q and %v, want %q", got, err, want)
+		}
+	}
+}

@@ -63,9 +63,9 @@ func scan(raw []byte) (id Identity, found parts, managed span, err error) {
 		}
 		switch string(name) {
 		case "apiVersion":
-			return readString(r, &id.APIVersion)
+			return readCached(r, &id.APIVersion)
 		case "kind":
-			return readString(r, &id.Kind)
+			return readCached(r, &id.Kind)
 		case "metadata":
 			if r.PeekKind() != '{' {
 				return skip(&found.metadata)
@@ -139,7 +139,7 @@ func scanMetadata(r *jsonvalue.Reader, raw []byte, id *Identity, managed *span) 
 		}
 		switch string(name) {
 		case "namespace":
-			return readString(r, &id.Namespace)
+			return readCached(r, &id.Namespace)
 		case "name":
 			return readString(r, &id.Name)
 		case "uid":
@@ -191,6 +191,15 @@ func (n *names) add(name []byte, once []string) error {
 		return nil
 	}
 	return nil
+}
+
+// readCached reads a string that many objects have.
+func readCached(r *jsonvalue.Reader, into *string) error {
+	text, ok, err := r.Cached()
+	if ok {
+		*into = text
+	}
+	return err
 }
 
 func readString(r *jsonvalue.Reader, into *string) error {
