@@ -311,11 +311,18 @@ func (s *scratch) same(base []byte) bool {
 	return bytes.Equal(s.now, old) || canonical(s.now, old)
 }
 
+// sortedLevels limits the levels of texts whose members are sorted. Sorting copies the content
+// of each object whose members have another order, so an object of many levels is copied as many
+// times, here in the goroutine that reads the watch. Deeper objects are decoded and compared in
+// their turns.
+const sortedLevels = 32
+
 // canonical reports whether two JSON texts are equal, regardless of string escapes and
 // the order of members. It may modify a, but not b. A text beyond the limits of stored
-// state is different: sorting the members of each level takes long if there are many.
+// state is different, and so is one of more than [sortedLevels] levels.
 func canonical(a, b []byte) bool {
-	if len(a) == 0 || len(b) == 0 || b[0] != '{' || jsonvalue.Check(b, jsonvalue.MaxStored) != nil {
+	if len(a) == 0 || len(b) == 0 || b[0] != '{' || jsonvalue.Check(b, jsonvalue.MaxStored) != nil ||
+		jsonvalue.Deeper(a, sortedLevels) || jsonvalue.Deeper(b, sortedLevels) {
 		return false
 	}
 	x, y := jsontext.Value(a), jsontext.Value(append([]byte(nil), b...))

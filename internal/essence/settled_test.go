@@ -7,6 +7,7 @@ import (
 
 	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/test/scaling"
 	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/storage/storagetest"
 )
@@ -101,11 +102,11 @@ func TestChangedObjectsAreNotSettled(t *testing.T) {
 	}
 }
 
-// A forged base of 9,900 levels, each in the wrong order, would take long to sort.
+// Many levels, each in the wrong order, would take long to sort.
 func TestABaseOfTooManyLevelsIsNotSorted(t *testing.T) {
 	t.Parallel()
 	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
-	for levels, settled := range map[int]bool{900: true, 9_900: false} {
+	for levels, settled := range map[int]bool{31: true, 32: false, 900: false, 9_900: false} {
 		spec := func(first, last string) string {
 			return strings.Repeat("{"+first, levels) + "0" + strings.Repeat(last+"}", levels)
 		}
@@ -118,6 +119,19 @@ func TestABaseOfTooManyLevelsIsNotSorted(t *testing.T) {
 			t.Errorf("%d levels: settled is %v", levels, !settled)
 		}
 	}
+}
+
+// An API server sorts the members of objects by UTF-8, and the members of a base are sorted by
+// UTF-16. So a tenant can write an object in which each level has another order.
+func TestTheTestOfAnObjectOfManyLevelsTakesLinearTime(t *testing.T) {
+	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
+	scaling.Check(t, 60, func(levels int) {
+		raw := `{"metadata":{"annotations":{"kopf.zalando.org/last-handled-configuration":"{}\n"}},"spec":` +
+			strings.Repeat("{\"\ue000\":", levels) + `"` + strings.Repeat("x", levels<<10) + `"` + strings.Repeat(",\"\U00010000\":0}", levels) + `}`
+		if g.Run([]byte(raw)).Settled {
+			t.Error("settled, with another base")
+		}
+	})
 }
 
 func TestCopiesAreNotSettled(t *testing.T) {

@@ -79,6 +79,31 @@ func Check(text []byte, limit int) error {
 	return nil
 }
 
+// Deeper reports whether a text has more levels of nesting. It ignores syntax errors.
+func Deeper(text []byte, levels int) bool {
+	if bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("[")) <= levels { //mutate:skip it is only faster
+		return false
+	}
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			end := stringEnd(text[i+1:])
+			if end < 0 {
+				return false
+			}
+			i += end
+		case '{', '[':
+			if depth++; depth > levels {
+				return true
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return false
+}
+
 // stringEnd returns the length of a JSON string, including the closing quote. It is -1
 // if the string has no end. The text must start after the opening quote.
 func stringEnd(text []byte) int {

@@ -1,6 +1,7 @@
 package jsonvalue
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
@@ -18,6 +19,9 @@ const (
 	maxMeasured = 4 * MaxStored
 	// maxRatio is the highest ratio of compression.
 	maxRatio = 1032
+	// leastMeasured is what each text counts for at least in maxMeasured: an empty one is unpacked
+	// in about the time of so many bytes.
+	leastMeasured = 8 << 10
 )
 
 // ErrNotPacked means that a text is not in the form that [Unpack] accepts.
@@ -57,6 +61,7 @@ func Memory(text []byte) int {
 func PackedMemory(raw []byte) (memory int) {
 	raw = unescaped(raw)
 	left := maxMeasured
+	var m measurer
 	for {
 		at := bytes.Index(raw, []byte(packedStart))
 		if at < 0 {
@@ -68,8 +73,8 @@ func PackedMemory(raw []byte) (memory int) {
 			end = len(raw)
 		}
 		if left > 0 {
-			size, of := measurePacked(raw[:end])
-			left -= size
+			size, of := m.measure(raw[:end])
+			left -= max(size, leastMeasured)
 			memory += of
 		} else {
 			memory += worstMemory(end)
@@ -118,18 +123,30 @@ func worstMemory(length int) int {
 	return 2*most + 400*min(most/len(`{"":0}`), MaxValues/objectValues) + 40*min(most/2, MaxValues)
 }
 
-// measurePacked unpacks a text, at most [MaxStored] bytes of it. It returns their number, and
-// the estimate of their memory.
-func measurePacked(packed []byte) (size, memory int) {
-	reader, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(packed)))
-	if err != nil {
+// measurer measures packed texts, one after another.
+type measurer struct {
+	text    bytes.Reader
+	decoded *bufio.Reader
+	reader  gzip.Reader
+	buffer  []byte
+}
+
+// measure unpacks a text, at most [MaxStored] bytes of it. It returns their number, and the
+// estimate of their memory.
+func (m *measurer) measure(packed []byte) (size, memory int) {
+	m.text.Reset(packed)
+	decoder := base64.NewDecoder(base64.StdEncoding, &m.text)
+	if m.decoded == nil {
+		m.decoded, m.buffer = bufio.NewReader(decoder), make([]byte, 16<<10)
+	}
+	m.decoded.Reset(decoder)
+	if err := m.reader.Reset(m.decoded); err != nil {
 		return 0, 0
 	}
-	buffer := make([]byte, 16<<10)
 	for size <= MaxStored {
-		n, err := reader.Read(buffer)
+		n, err := m.reader.Read(m.buffer)
 		size += n
-		memory += Memory(buffer[:n])
+		memory += Memory(m.buffer[:n])
 		if err != nil {
 			break
 		}

@@ -85,3 +85,13 @@ func TestTheMemoryOfManyPackedTextsIsNeverUnderestimated(t *testing.T) {
 		t.Errorf("the highest memory is %d, but a text takes %d", most, got)
 	}
 }
+
+// Each of the empty texts takes the time and the memory of a reader.
+func TestFewOfManyEmptyTextsAreUnpacked(t *testing.T) {
+	empty := []byte(strings.Repeat(pack(t, "")[:14]+" ", 50_000))
+	var m measurer
+	one := testing.AllocsPerRun(1, func() { m.measure(empty[:14]) })
+	if got, most := testing.AllocsPerRun(1, func() { PackedMemory(empty) }), one*maxMeasured/leastMeasured+100; got > most {
+		t.Errorf("%v allocations, want at most %v", got, most)
+	}
+}
