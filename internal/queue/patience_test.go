@@ -60,3 +60,44 @@ func TestEntriesThatAreNotUrgentWaitOnlyForAWhile(t *testing.T) {
 		})
 	}
 }
+
+// The slow turns of a few groups, each with half of the queue, leave no room for others.
+func TestSeveralGroupsThatFillTheQueueDoNotStopOthers(t *testing.T) {
+	type key struct {
+		group string
+		n     int
+	}
+	for name, urgent := range map[string]bool{"urgent": true, "not urgent": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began, handled := time.Now(), make(chan time.Duration, 1)
+				var q *Queue[key, int]
+				q = New(Config[key, int]{
+					Active: 64, Limit: 100, Patience: time.Second, Crowd: &Crowd{Limit: 10},
+					Weigh:  func(entry int) int { return max(0, entry) },
+					Shed:   func(key, int, bool) int { return -1 },
+					Urgent: func(int) bool { return urgent },
+					Group:  func(k key, _ int) string { return k.group },
+					Turn: func(_ context.Context, k key, _ int) {
+						if k.group == "others" {
+							handled <- time.Since(began)
+							return
+						}
+						q.Aside(k.group, 1, func() { time.Sleep(time.Hour) })
+					},
+				})
+				for n := range 200 {
+					for _, group := range []string{"a", "b", "c", "d", "e"} {
+						q.Put(t.Context(), key{group, n}, 1)
+						synctest.Wait() // turns start until their group is crowded
+					}
+				}
+				q.Put(t.Context(), key{"others", 0}, 1)
+				if wait := <-handled; wait > 2*time.Second {
+					t.Errorf("another group was handled after %v", wait)
+				}
+				q.Close()
+			})
+		})
+	}
+}

@@ -90,8 +90,8 @@ type Config[K comparable, E any] struct {
 
 	// Patience is the time for which Put blocks in a full queue before entries that are not
 	// urgent are treated as urgent ones: those of a group that has half of Limit are shed, and
-	// those of other groups are accepted. It starts again when less than half of Limit waits.
-	// 0 means that they wait for as long as it takes.
+	// those of other groups are accepted. If twice the Limit waits, all are shed. It starts again
+	// when less than half of Limit waits. 0 means that they wait for as long as it takes.
 	Patience time.Duration
 }
 
@@ -238,15 +238,17 @@ func (q *Queue[K, E]) Again(key K, entry E) {
 
 // sheds reports whether an entry for which the queue is full is shed: its turn is costly,
 // or its group alone has filled a large part of the queue, and other groups must not wait
-// for it.
+// for it. So is one for which several groups have left no room at all, after the patience.
 func (q *Queue[K, E]) sheds(key K, entry E) bool {
-	return q.config.Shed != nil && (q.config.Cost(key, entry) > 0 || q.pressing(entry) && q.hogs(key, entry))
+	return q.config.Shed != nil && (q.config.Cost(key, entry) > 0 || q.pressing(entry) && q.hogs(key, entry) || q.impatient() && q.full(key, entry, 2))
 }
 
-// pressing reports whether an entry must not wait for the turns of other groups: it is urgent,
-// or entries have waited for too long.
-func (q *Queue[K, E]) pressing(entry E) bool {
-	return q.urgent(entry) || !q.stalled.IsZero() && time.Since(q.stalled) >= q.config.Patience
+// pressing reports whether an entry must not wait for the turns of other groups.
+func (q *Queue[K, E]) pressing(entry E) bool { return q.urgent(entry) || q.impatient() }
+
+// impatient reports whether entries have waited for too long.
+func (q *Queue[K, E]) impatient() bool {
+	return !q.stalled.IsZero() && time.Since(q.stalled) >= q.config.Patience
 }
 
 // block waits until entries were taken, or the patience has ended.
