@@ -37,6 +37,10 @@ type References struct {
 	known  map[string]*referent  // by uid
 	counts map[string]int        // of the references of owners, by their namespaces
 	wakes  wakes
+
+	// dropped are handlers of owners that were dropped, whose references are not forgotten yet.
+	// A goroutine does that while there are some.
+	dropped []*watcher
 }
 
 type name struct{ namespace, name string }
@@ -86,37 +90,78 @@ func NewReferences(wake func(owner, handler string)) *References {
 
 // Set replaces the references of one handler of an owner in the namespace. If the error is
 // [ErrTooManyReferences], the handler has none afterwards. Set must be called before the handler
-// reads the objects: new references get no wake for changes before the call.
+// reads the objects: new references get no wake for changes before the end of the call.
 func (r *References) Set(owner, namespace, handler string, refs []Reference) error {
 	refs = distinct(refs)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if i := slices.IndexFunc(r.owners[owner], func(w *watcher) bool { return w.handler == handler }); i >= 0 {
-		former := r.owners[owner][i]
-		if former.equals(refs) {
-			return nil
-		}
+	former, same := r.detach(owner, handler, refs)
+	if same {
+		return nil
+	}
+	if former != nil {
 		r.forget(former)
-		if r.owners[owner] = slices.Delete(r.owners[owner], i, i+1); len(r.owners[owner]) == 0 {
-			delete(r.owners, owner)
-		}
 	}
 	if len(refs) == 0 {
 		return nil
 	}
-	if r.counts[namespace]+len(refs) > maxReferences {
+	if !r.reserve(namespace, len(refs)) {
 		return ErrTooManyReferences
 	}
 	w := &watcher{owner: owner, namespace: namespace, handler: handler, names: make([]name, len(refs)), of: make([]*kind.Selector, len(refs)), places: make([]uint32, len(refs))}
-	for i, ref := range refs {
-		n := name{ref.Namespace, ref.Name}
+	r.inParts(len(refs), func(i int) {
+		n := name{refs[i].Namespace, refs[i].Name}
 		to := r.to(n, namespace)
-		w.names[i], w.of[i], w.places[i] = n, ref.Of, uint32(len(to.uses))
+		w.names[i], w.of[i], w.places[i] = n, refs[i].Of, uint32(len(to.uses))
 		to.uses = append(to.uses, use{w, uint32(i)})
-	}
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.owners[owner] = append(r.owners[owner], w)
-	r.counts[namespace] += len(refs)
 	return nil
+}
+
+// detach removes the handler from those of its owner, unless it has the same references. The
+// caller must forget its references.
+func (r *References) detach(owner, handler string, refs []Reference) (former *watcher, same bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.owners[owner], func(w *watcher) bool { return w.handler == handler })
+	if i < 0 {
+		return nil, false
+	}
+	former = r.owners[owner][i]
+	if former.equals(refs) {
+		return nil, true
+	}
+	if r.owners[owner] = slices.Delete(r.owners[owner], i, i+1); len(r.owners[owner]) == 0 {
+		delete(r.owners, owner)
+	}
+	return former, false
+}
+
+// reserve counts references of the namespace, unless there would be too many.
+func (r *References) reserve(namespace string, n int) (ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.counts[namespace]+n > maxReferences {
+		return false
+	}
+	r.counts[namespace] += n
+	return true
+}
+
+// maxHeld limits the references that are added or removed while the lock is held: watches and the
+// turns of all owners need it, and one owner may have as many references as its namespace.
+const maxHeld = 500
+
+// inParts calls a function with 0 to n-1, with the lock held, which it releases now and then.
+func (r *References) inParts(n int, do func(i int)) {
+	for i := 0; i < n; {
+		r.mu.Lock()
+		for end := min(n, i+maxHeld); i < end; i++ {
+			do(i)
+		}
+		r.mu.Unlock()
+	}
 }
 
 // distinct returns the references without repetitions: their names come from objects of tenants.
@@ -145,20 +190,44 @@ func (w *watcher) equals(refs []Reference) bool {
 	return true
 }
 
-// Drop removes the references of an owner that no longer exists.
+// Drop removes the references of an owner that no longer exists. It returns at once, because its
+// callers hold locks. A goroutine removes the references soon afterwards.
 func (r *References) Drop(owner string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, w := range r.owners[owner] {
-		r.forget(w)
-	}
+	dropped := r.owners[owner]
 	delete(r.owners, owner)
+	if len(dropped) == 0 || r.wakes.closed {
+		return
+	}
+	if r.dropped = append(r.dropped, dropped...); len(r.dropped) == len(dropped) {
+		r.wakes.done.Go(r.forgetDropped)
+	}
+}
+
+// forgetDropped forgets the references of owners that were dropped, until there are none.
+func (r *References) forgetDropped() {
+	for {
+		r.mu.Lock()
+		next := r.dropped[0]
+		r.mu.Unlock()
+		r.forget(next)
+		r.mu.Lock()
+		r.dropped[0] = nil
+		if r.dropped = r.dropped[1:]; len(r.dropped) == 0 {
+			r.dropped = nil
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+	}
 }
 
 // forget removes the names that the handler referred to. Many handlers may refer to a name, so
-// each use has a known place.
+// each use has a known place. The owner must have the handler no longer.
 func (r *References) forget(w *watcher) {
-	for i, n := range w.names {
+	r.inParts(len(w.names), func(i int) {
+		n := w.names[i]
 		to := r.to(n, w.namespace)
 		last := to.uses[len(to.uses)-1]
 		to.uses[w.places[i]], last.by.places[last.index] = last, w.places[i]
@@ -166,10 +235,10 @@ func (r *References) forget(w *watcher) {
 		if to.uses = to.uses[:len(to.uses)-1]; len(to.uses) == 0 {
 			r.remove(n, to)
 		}
-	}
-	if r.counts[w.namespace] -= len(w.names); r.counts[w.namespace] == 0 {
-		delete(r.counts, w.namespace)
-	}
+		if r.counts[w.namespace]--; r.counts[w.namespace] == 0 {
+			delete(r.counts, w.namespace)
+		}
+	})
 }
 
 // to returns the referrers of a namespace to a name. It adds them if there are none.

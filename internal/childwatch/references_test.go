@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -74,6 +76,7 @@ func testReferencesWakeHandlers(t *testing.T) {
 	refs.Drop("y")
 	_ = refs.Set("x", "a", "one", nil)
 	_ = refs.Set("x", "a", "two", nil)
+	refs.wakes.done.Wait()
 	if len(refs.named) > 0 || len(refs.owners["y"]) > 0 {
 		t.Errorf("names %v and owners %v are left", refs.named, refs.owners)
 	}
@@ -96,6 +99,7 @@ func TestTheTimeForReferencesIsProportionalToTheirNumber(t *testing.T) {
 			_ = refs.Set("x", "a", "one", many)
 		}
 		refs.Drop("x")
+		refs.wakes.done.Wait()
 		if len(refs.named)+len(refs.owners) > 0 {
 			t.Errorf("%d names and %d owners are left", len(refs.named), len(refs.owners))
 		}
@@ -143,8 +147,37 @@ func TestReferencesAreLimitedByNamespace(t *testing.T) {
 	for i := range 2 * maxReferences / each {
 		refs.Drop(fmt.Sprint(i))
 	}
-	if refs.Drop("other"); len(refs.counts)+len(refs.named)+len(refs.owners) > 0 {
+	refs.Drop("other")
+	refs.wakes.done.Wait()
+	if len(refs.counts)+len(refs.named)+len(refs.owners) > 0 {
 		t.Errorf("%v, %d names and %d owners are left", refs.counts, len(refs.named), len(refs.owners))
+	}
+}
+
+// One owner may have as many references as its namespace. Watches and other turns need the lock.
+func TestTheLockIsReleasedBetweenPartsOfTheReferences(t *testing.T) {
+	t.Parallel()
+	refs := NewReferences(func(string, string) {})
+	const parts = 40
+	var done atomic.Int32
+	other := make(chan int32, 1)
+	refs.inParts(parts*maxHeld, func(i int) {
+		if i == 0 {
+			go func() {
+				refs.mu.Lock()
+				defer refs.mu.Unlock()
+				other <- done.Load()
+			}()
+		}
+		for began := time.Now(); time.Since(began) < 5*time.Microsecond; { // of work
+		}
+		done.Add(1)
+	})
+	if at := <-other; at == parts*maxHeld {
+		t.Error("another caller gets the lock only at the end")
+	}
+	if done.Load() != parts*maxHeld {
+		t.Errorf("%d references were handled", done.Load())
 	}
 }
 
@@ -175,6 +208,7 @@ func TestReferencesToASharedNameAreChangedInProportionalTime(t *testing.T) {
 		for i := range n {
 			refs.Drop(fmt.Sprint("owner-", i))
 		}
+		refs.wakes.done.Wait()
 		if len(refs.named)+len(refs.owners)+len(refs.counts) > 0 {
 			t.Fatal("references are left")
 		}

@@ -160,7 +160,7 @@ func (o *round) visit(most int, step uint64) (next []*watcher, visited int) {
 	return next, end - o.left
 }
 
-// close drops the changes that wait, ignores later ones, and waits for the goroutine.
+// close drops the changes that wait, ignores later ones, and waits for the goroutines.
 func (r *References) close() {
 	r.mu.Lock()
 	w := &r.wakes
