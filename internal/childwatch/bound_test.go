@@ -50,7 +50,7 @@ func TestTheContentOfLargeChildrenIsLimitedByNamespace(t *testing.T) {
 	t.Parallel()
 	s := store()
 	const size = 40 << 10
-	room := maxLarge / (size + size/10) // at least so many fit
+	room := maxLarge / (base64.StdEncoding.EncodedLen(size) + size/10) // at least so many fit
 	for i := range 3 * room {
 		s.update(read(t, s, "full", fmt.Sprint("large-", i), size, 1), false)
 	}

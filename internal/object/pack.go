@@ -39,6 +39,9 @@ const (
 	enough = 1. / 3
 	// enoughQuickly is the same for [Packer.PackQuickly].
 	enoughQuickly = 2. / 3
+	// longestDeflated is the longest JSON that [Packer.PackWithout] deflates, which takes half a
+	// millisecond. Inflating it takes as long.
+	longestDeflated = 8 << 10
 	// maxShapes limits the shapes that are known. Packed bodies keep theirs.
 	maxShapes = 2 * maxDictionaries
 	// largestBuffer is the largest buffer that is kept for the next object.
@@ -49,8 +52,14 @@ const (
 func (p *Packer) Pack(b *Body) *Packed { return p.pack(b, "", enough) }
 
 // PackWithout is like [Packer.Pack], but leaves out a text of the JSON that the caller keeps
-// anyway. [Packed.Body] needs it.
-func (p *Packer) PackWithout(b *Body, kept string) *Packed { return p.pack(b, kept, enough) }
+// anyway. [Packed.Body] needs it. It is for callers that read a watch, so it takes less than a
+// millisecond: long bodies are left in S2.
+func (p *Packer) PackWithout(b *Body, kept string) *Packed {
+	if len(b.raw) > longestDeflated {
+		return p.pack(b, kept, 1)
+	}
+	return p.pack(b, kept, enough)
+}
 
 // PackQuickly is like [Packer.Pack] for a body that is packed again after every turn: more
 // objects are left in S2, which takes more memory than DEFLATE but a fraction of its time.
@@ -79,7 +88,8 @@ func (p *Packer) PackSimilar(b *Body) *Packed {
 	return &Packed{p.shape(b.Identity, d), h.encode(data)}
 }
 
-// pack compresses a body. limit is the part of its size that is good enough for S2.
+// pack compresses a body. limit is the part of its size that is good enough for S2. With 1, it is
+// never deflated.
 func (p *Packer) pack(b *Body, kept string, limit float64) *Packed {
 	h := headOf(b.Identity)
 	h.memory, h.managed, h.stale, h.parts = uint64(b.Memory()), uint64(b.lacking), b.stale, b.parts
@@ -92,11 +102,11 @@ func (p *Packer) pack(b *Body, kept string, limit float64) *Packed {
 	h.size = uint64(len(raw))
 	d, data := p.known.compress(b.UID, raw)
 	h.form = similar
-	if float64(len(data)) > limit*float64(len(raw)) {
+	if limit < 1 && float64(len(data)) > limit*float64(len(raw)) {
 		data, h.form = d.deflate(raw), deflated
-		if len(data) >= len(raw) {
-			data, h.form = raw, plain
-		}
+	}
+	if len(data) >= len(raw) {
+		data, h.form = raw, plain
 	}
 	return &Packed{p.shape(b.Identity, d), h.encode(data)}
 }

@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -220,5 +221,23 @@ func TestUnlikeObjectsAreRarelyCompared(t *testing.T) {
 	late := mustParse(t, set("late", ""))
 	if size := p.Pack(late).Size(); size > late.Size()/12 {
 		t.Errorf("%d of %d bytes are kept", size, late.Size())
+	}
+}
+
+// The caller of PackWithout reads a watch.
+func TestLongBodiesAreNotDeflatedWhereAWatchIsRead(t *testing.T) {
+	for size, want := range map[int]form{longestDeflated / 2: deflated, longestDeflated + 100: plain} {
+		noise := make([]byte, size/4*3)
+		_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+		b := mustParse(t, fmt.Appendf(nil, `{"metadata":{"name":"n","uid":"u"},"data":%q}`, base64.StdEncoding.EncodeToString(noise)))
+		var p Packer
+		p.Pack(mustParse(t, set("a", ""))) // the dictionary
+		packed := p.PackWithout(b, "")
+		if h := packed.head(); h.form != want {
+			t.Errorf("%d bytes have the form %d, want %d", b.Size(), h.form, want)
+		}
+		if string(packed.Body().Raw()) != string(b.Raw()) {
+			t.Errorf("%d bytes are changed", b.Size())
+		}
 	}
 }
