@@ -26,7 +26,7 @@ type pace struct {
 // response after another must not wait. So only long lists make such a connection busy.
 func responsePace() pace { return pace{quick: time.Millisecond, worthwhile: 8 << 10} }
 
-// watchPace is for connections with watches: from about 300 events per second on, an event may
+// watchPace is for connections with watches: from 250 events per second on, an event may
 // wait for the next ones.
 func watchPace() pace { return pace{quick: 4 * time.Millisecond, worthwhile: 3 << 10} }
 
