@@ -71,7 +71,8 @@ const (
 // LimitMemory sets the budgets and the backlog for a process with this memory limit. The
 // turns, the objects of daemons and the declared children take three eighths of it together,
 // and entries that wait for turns about a seventh. One namespace can have three quarters of
-// the former, and a quarter of the limit for the running handlers of small objects.
+// the former, and a quarter of the limit for the running handlers of small objects. All
+// namespaces together can have half of the limit for these, but a few of each always run.
 //
 // Costly turns leave a quarter to the others, so modest turns do not wait for slow
 // handlers of large objects. Daemons run for long, and children are declared in turns that
@@ -83,7 +84,8 @@ func (c *Config) LimitMemory(limit int64) {
 	for _, part := range []*queue.Budget{c.Budget, c.Modest, c.Held, c.Declared} {
 		part.Whole = all
 	}
-	c.Crowd = &queue.Crowd{Limit: int(min(max(limit/4, leastCalls*callMemory), maxAllTurns)), Reached: crowdReport(c.Log)}
+	crowd := int(min(max(limit/4, leastCalls*callMemory), maxAllTurns))
+	c.Crowd = &queue.Crowd{Limit: crowd, Total: 2 * crowd, Least: crowd / 16, Reached: crowdReport(c.Log)}
 	c.Budget.Rest, c.Held.Counted, c.Declared.Counted = size/4, true, true
 	c.Waiting = &queue.Backlog{
 		CostlyLimit: int(min(max(limit/10, costlyBacklog), maxAllTurns)),

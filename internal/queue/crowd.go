@@ -1,20 +1,39 @@
 package queue
 
-import "sync"
+import (
+	"maps"
+	"slices"
+	"sync"
+)
 
 // Crowd limits the memory of the turns that are in [Queue.Aside] at the same time, and of other
-// calls, for each group. Several queues may share it. It counts turns that have started and
-// stops none of them: a group that has reached the limit only starts no more turns. A nil Crowd
-// has no limit.
+// calls, for each group and for all of them. Several queues may share it. It counts turns that
+// have started and stops none of them: a group that has reached the limit only starts no more
+// turns. A nil Crowd has no limit.
 type Crowd struct {
 	Limit int // of one group, in bytes
-	// Reached is called when a group reaches the limit, without any lock held. May be nil.
+	// Total limits all groups together. A group with less than Least starts turns all the same.
+	// 0 means no limit.
+	Total, Least int
+	// Reached is called when a group reaches the limit, without any lock held, and with the
+	// largest group when all together reach theirs. May be nil.
 	Reached func(group string)
 
 	mu      sync.Mutex
 	used    shares
+	all     int                       // the sum of used
 	waiting map[string]map[any]func() // by group and queue
 }
+
+// room reports whether the group may start another turn. The lock must be held.
+func (c *Crowd) room(group string) bool {
+	used := c.used[group]
+	return used < c.Limit && (c.Total == 0 || used < c.Least || c.all < c.Total)
+}
+
+// calm is the memory of all groups from which on those that wait for them may try again. It is
+// less than Total, so that many calls must end before many groups try.
+func (c *Crowd) calm() int { return c.Total - c.Total/8 }
 
 // Enter counts a call of the group until leave is called, unless the group has reached the limit.
 // Then leave is nil, and notify is called once when the group may try again, without any lock
@@ -36,7 +55,7 @@ func (c *Crowd) open(group string, owner any, notify func()) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.used[group] < c.Limit {
+	if c.room(group) {
 		return true
 	}
 	if c.waiting == nil {
@@ -55,11 +74,21 @@ func (c *Crowd) join(group string, memory int) {
 		return
 	}
 	c.mu.Lock()
-	before := c.used[group]
+	before, all := c.used[group], c.all
 	c.used.add(memory, group)
+	c.all += memory
+	reached, largest := before < c.Limit && before+memory >= c.Limit, group
+	if !reached && c.Total > 0 && all < c.Total && c.all >= c.Total {
+		reached = true
+		for other, used := range c.used {
+			if used > c.used[largest] {
+				largest = other
+			}
+		}
+	}
 	c.mu.Unlock()
-	if before < c.Limit && before+memory >= c.Limit && c.Reached != nil {
-		c.Reached(group)
+	if reached && c.Reached != nil {
+		c.Reached(largest)
 	}
 }
 
@@ -68,15 +97,34 @@ func (c *Crowd) leave(group string, memory int) {
 	if c == nil || memory <= 0 {
 		return
 	}
+	var notify []func()
+	for _, again := range c.left(group, memory) {
+		notify = slices.AppendSeq(notify, maps.Values(again))
+	}
+	for _, again := range notify {
+		again()
+	}
+}
+
+// left subtracts the memory of a turn that has left. It returns the waiting groups that may try
+// again, which no longer wait.
+func (c *Crowd) left(group string, memory int) (again []map[any]func()) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.all
 	c.used.add(-memory, group)
-	var waiting map[any]func()
-	if c.used[group] < c.Limit {
-		waiting = c.waiting[group]
-		delete(c.waiting, group)
+	c.all -= memory
+	take := func(group string) {
+		if waiting := c.waiting[group]; waiting != nil && c.room(group) {
+			again = append(again, waiting)
+			delete(c.waiting, group)
+		}
 	}
-	c.mu.Unlock()
-	for _, notify := range waiting {
-		notify()
+	take(group)
+	if before >= c.calm() && c.all < c.calm() {
+		for other := range c.waiting {
+			take(other)
+		}
 	}
+	return again
 }

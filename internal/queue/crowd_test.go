@@ -2,9 +2,12 @@ package queue
 
 import (
 	"context"
+	"math/rand/v2"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // One event can cause turns of all keys of a group.
@@ -104,4 +107,82 @@ func TestTheTurnsOfAGroupCountTogetherWithTheirMemory(t *testing.T) {
 			t.Errorf("left: %v and %d", crowd.used, len(crowd.waiting))
 		}
 	})
+}
+
+// Many tenants may have many running handlers, each of them less than a tenant may have.
+func TestAllGroupsTogetherAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const groups, total, least = 20, 100, 3
+		end := make(chan struct{})
+		var began, ended atomic.Int32
+		var blamed atomic.Value
+		crowd := &Crowd{Limit: 40, Total: total, Least: least, Reached: func(group string) { blamed.Store(group) }}
+		group := func(key int) string { return strconv.Itoa(key % groups) }
+		var q *Queue[int, int]
+		q = New(Config[int, int]{
+			Active: 4, Crowd: crowd, Group: func(key, _ int) string { return group(key) },
+			Turn: func(_ context.Context, key, _ int) {
+				q.Aside(group(key), 1, func() { began.Add(1); <-end; ended.Add(1) })
+			},
+		})
+		for n := range 40 { // two groups with less than their limit, and then all
+			q.Put(t.Context(), n*groups, 1)
+			q.Put(t.Context(), n*groups+1, 1)
+			synctest.Wait()
+		}
+		for n := range 10 {
+			for g := range groups {
+				q.Put(t.Context(), (40+n)*groups+g, 1)
+			}
+		}
+		synctest.Wait()
+		if n := int(began.Load()); n < total || n > total+groups*least+2*4 {
+			t.Errorf("%d turns are aside, want about %d", n, total)
+		}
+		for g := range groups {
+			if used := crowd.used[strconv.Itoa(g)]; used < least {
+				t.Errorf("group %d has %d turns, want at least %d", g, used, least)
+			}
+		}
+		if blamed.Load() == nil {
+			t.Error("no group is named")
+		}
+		close(end)
+		synctest.Wait()
+		if n := ended.Load(); n != 80+10*groups {
+			t.Errorf("%d turns have ended, want all %d", n, 80+10*groups)
+		}
+		q.Close()
+		if len(crowd.used)+len(crowd.waiting)+crowd.all != 0 {
+			t.Errorf("left: %v, %d, %d", crowd.used, len(crowd.waiting), crowd.all)
+		}
+	})
+}
+
+// Turns end one by one. Those that wait must start, whichever group ends first.
+func TestGroupsThatWaitForAllStartInTheEnd(t *testing.T) {
+	for seed := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			crowd := &Crowd{Limit: 1 + random.IntN(20), Total: 1 + random.IntN(40), Least: random.IntN(4)}
+			var ended atomic.Int32
+			group := func(key int) string { return strconv.Itoa(key * key % 7) }
+			var q *Queue[int, int]
+			q = New(Config[int, int]{
+				Active: 1 + random.IntN(5), Crowd: crowd, Group: func(key, _ int) string { return group(key) },
+				Turn: func(_ context.Context, key, _ int) {
+					q.Aside(group(key), 1+key%3, func() { time.Sleep(time.Duration(key%11) * time.Second) })
+					ended.Add(1)
+				},
+			})
+			for key := range 300 {
+				q.Put(t.Context(), key, 1)
+			}
+			time.Sleep(time.Hour)
+			if n := ended.Load(); n != 300 {
+				t.Errorf("seed %d: %d turns have ended, want 300", seed, n)
+			}
+			q.Close()
+		})
+	}
 }

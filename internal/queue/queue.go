@@ -81,6 +81,7 @@ type Config[K comparable, E any] struct {
 	// in [Queue.Aside] does not count. 0 means no limit. It bounds the memory of many
 	// concurrent turns, however long they stay aside. A third more may run for other groups:
 	// a turn may send thousands of requests, and those of other groups must not wait for it.
+	// Groups without an active turn may have one each beyond that, up to twice Active in all.
 	Active int
 
 	// Crowd limits the memory of the turns of a group that are in [Queue.Aside] at the same time:
@@ -337,7 +338,7 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 // advance resumes and starts as many turns as the limits allow. Turns that were aside
 // go first, because started turns should finish.
 func (q *Queue[K, E]) advance() {
-	for q.config.Active == 0 || q.active < q.config.Active+(q.config.Active+2)/3 {
+	for q.config.Active == 0 || q.active < 2*q.config.Active {
 		if r, ok := q.returning.pop(func(r returning) bool { return q.mayBeActive(r.group) }); ok {
 			q.reactivate(r)
 			continue
@@ -356,9 +357,11 @@ func (q *Queue[K, E]) advance() {
 	}
 }
 
-// mayBeActive reports whether the group has fewer active turns than it may have.
+// mayBeActive reports whether the group has fewer active turns than it may have, as long as
+// there are fewer than twice [Config.Active] in all.
 func (q *Queue[K, E]) mayBeActive(group string) bool {
-	return q.config.Active == 0 || q.actives[group] < q.config.Active
+	most, own := q.config.Active, q.actives[group]
+	return most == 0 || own == 0 || own < most && q.active < most+(most+2)/3
 }
 
 // activate counts a turn of the group that becomes active, or that no longer is.

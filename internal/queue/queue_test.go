@@ -415,6 +415,48 @@ func TestSlowTurnsOfOneGroupLeaveSlotsToOtherGroups(t *testing.T) {
 	})
 }
 
+// Two groups may have all slots of one group and those that are left for others.
+func TestGroupsWithoutAnActiveTurnWaitForNoOtherGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slots = 6
+		var most, now atomic.Int32
+		release := make(chan struct{})
+		var q *Queue[int, int]
+		q = New(Config[int, int]{Active: slots, Group: func(key, _ int) string { return strconv.Itoa(key / 100) }, Turn: func(_ context.Context, key, _ int) {
+			q.Aside(strconv.Itoa(key/100), 1, func() { time.Sleep(time.Millisecond) })
+			most.Store(max(most.Load(), now.Add(1)))
+			<-release
+			now.Add(-1)
+		}})
+		for key := range 200 { // of two groups
+			q.Put(t.Context(), key, 0)
+		}
+		time.Sleep(time.Second)
+		if n := now.Load(); n != slots+slots/3 {
+			t.Errorf("two groups have %d slots, want %d", n, slots+slots/3)
+		}
+		for group := 2; group < 50; group++ {
+			q.Put(t.Context(), group*100, 0)
+			q.Put(t.Context(), group*100+1, 0)
+		}
+		time.Sleep(time.Second)
+		third := 0
+		for group, n := range q.actives {
+			if group != "0" && group != "1" {
+				third += n
+			}
+		}
+		if third != slots-slots/3 {
+			t.Errorf("other groups have %d slots, want %d", third, slots-slots/3)
+		}
+		if n := most.Load(); n != 2*slots {
+			t.Errorf("all groups have %d slots, want %d", n, 2*slots)
+		}
+		close(release)
+		q.Close()
+	})
+}
+
 func TestClosingWaitsForTurnsThatAreAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var done atomic.Int32

@@ -82,7 +82,7 @@ func (f *Fights) first(k children.Key) bool { return f.told[k] == "" }
 // rival returns a declared field that another client has changed, and the name of that
 // client. Both are empty if they are not known, for example because the child was deleted.
 func (x *run) rival(ctx context.Context, w *handler.Wanted) (field, name string) {
-	leave, err := x.reads.Enter(ctx, x.Owner.Namespace, maxReads)
+	leave, err := x.enter(ctx, x.Owner.Namespace)
 	if err != nil {
 		return "", ""
 	}

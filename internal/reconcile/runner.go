@@ -487,10 +487,23 @@ func (x *run) exists(ctx context.Context, k children.Key, uid string) bool {
 	return err != nil || body != nil && body.UID == uid
 }
 
+// enter waits until an object may be read for an owner in the namespace. The wait counts as a
+// pause, so the turn of the owner keeps no active slot meanwhile; see [kube.WithPauses].
+func (r *Runner) enter(ctx context.Context, namespace string) (leave func(), err error) {
+	if leave, ok := r.reads.Try(namespace, maxReads); ok {
+		return leave, nil
+	}
+	err = kube.Pause(ctx, func() (err error) {
+		leave, err = r.reads.Enter(ctx, namespace, maxReads)
+		return err
+	})
+	return leave, err
+}
+
 // read reads a child from the API server, for an owner in the namespace. nil means that it
 // does not exist.
 func (r *Runner) read(ctx context.Context, namespace string, info kind.Info, k children.Key) (*childwatch.Child, error) {
-	leave, err := r.reads.Enter(ctx, namespace, maxReads)
+	leave, err := r.enter(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -513,7 +526,7 @@ func (r *Runner) get(ctx context.Context, info kind.Info, k children.Key) (*obje
 
 // getOne is get within the limit of reads of the namespace.
 func (r *Runner) getOne(ctx context.Context, info kind.Info, k children.Key) (*object.Body, error) {
-	leave, err := r.reads.Enter(ctx, k.Namespace, maxReads)
+	leave, err := r.enter(ctx, k.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ const largestManaged = 128 << 10
 // former name of it, has set on a child. The apply that follows removes those of them that
 // are no longer declared. Managed fields beyond the limit stay as they are.
 func (x *run) takeOver(ctx context.Context, target kube.Target) error {
-	leave, err := x.reads.Enter(ctx, x.Owner.Namespace, maxReads)
+	leave, err := x.enter(ctx, x.Owner.Namespace)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (x *run) takeOver(ctx context.Context, target kube.Target) error {
 // and Helm keep the others. It returns the newest state of the object. Managed fields beyond
 // the limit stay as they are.
 func (x *run) release(ctx context.Context, target kube.Target, body *object.Body) (*object.Body, error) {
-	leave, err := x.reads.Enter(ctx, x.Owner.Namespace, maxReads)
+	leave, err := x.enter(ctx, x.Owner.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,21 @@ func (g *Gate) Enter(ctx context.Context, name string, limit int) (leave func(),
 	}
 }
 
+// Try is Enter without waiting. ok is false if the call would have to wait.
+func (g *Gate) Try(name string, limit int) (leave func(), ok bool) {
+	if g == nil {
+		return func() {}, true
+	}
+	own := g.join(name, limit)
+	select {
+	case own.slots <- struct{}{}:
+		return func() { <-own.slots; g.part(name, own) }, true
+	default:
+		g.part(name, own)
+		return nil, false
+	}
+}
+
 func (g *Gate) join(name string, limit int) *group {
 	g.mu.Lock()
 	defer g.mu.Unlock()
