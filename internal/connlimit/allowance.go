@@ -105,11 +105,15 @@ func counted(next http.Handler) http.Handler {
 		a.add(headBytes+aheadBytes, 1)
 		body := &countedBody{ReadCloser: r.Body, to: a}
 		defer func() {
-			unread := int64(0)
-			if r.Context().Err() == nil { // otherwise the client has canceled the request
-				// The client may have sent a part of the body that was not read.
-				unread = min(max(0, r.ContentLength-body.read), aheadBytes)
+			if r.Context().Err() != nil {
+				// The client has canceled the request, and sends no more of the body. What it has sent is
+				// there, so reading it does not wait.
+				_, _ = io.Copy(io.Discard, io.LimitReader(body, aheadBytes))
+				a.add(-aheadBytes, -1)
+				return
 			}
+			// The client may have sent a part of the body that was not read.
+			unread := min(max(0, r.ContentLength-body.read), aheadBytes)
 			a.add(int(unread)-aheadBytes, -1)
 		}()
 		r.Body = body
@@ -123,6 +127,10 @@ type countedBody struct {
 	to   *allowance
 	read int64
 }
+
+// Close does nothing: what the client has sent of a canceled request must remain readable. The
+// server closes the body after the request.
+func (b *countedBody) Close() error { return nil }
 
 // Read adds an eighth for TLS and for the headers of frames.
 func (b *countedBody) Read(p []byte) (int, error) {

@@ -61,7 +61,7 @@ func TestRequestsIncreaseTheAllowance(t *testing.T) {
 	}{
 		{"a body that is read", false, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }, headBytes + len(body)/8},
 		{"a body that is not read", false, func(http.ResponseWriter, *http.Request) {}, headBytes + aheadBytes - len(body)},
-		{"a canceled request", true, func(http.ResponseWriter, *http.Request) {}, headBytes - len(body)},
+		{"a canceled request", true, func(http.ResponseWriter, *http.Request) {}, headBytes + aheadBytes + aheadBytes/8 - len(body)}, // what it had sent is read
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,6 +111,43 @@ func TestAStartedRequestEndsTheWait(t *testing.T) {
 }
 
 // An API server must not be slowed down, even if its reviews are refused.
+// Users of an API server can cancel their requests at any time, and share its connections.
+func TestCanceledRequestsDoNotDelayOthersOfTheirConnection(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > aheadBytes { // as a review that waits for room
+			<-r.Context().Done()
+			_ = r.Body.Close()
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 8, MaxReceiveBufferPerStream: aheadBytes, MaxReceiveBufferPerConnection: 8 * aheadBytes}
+	c := &Connections{Max: 1}
+	server.Listener = c.Watch(server.Config, server.Listener)
+	server.StartTLS()
+	defer server.Close()
+	post := func(size int, limit time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, bytes.NewReader(make([]byte, size)))
+		if err != nil {
+			return err
+		}
+		response, err := server.Client().Do(r)
+		if err == nil {
+			response.Body.Close()
+		}
+		return err
+	}
+	for range 16 {
+		if err := post(1<<20, 50*time.Millisecond); err == nil {
+			t.Fatal("a request was not canceled")
+		}
+	}
+	if err := post(1, 10*time.Second); err != nil {
+		t.Errorf("the next request: %v", err)
+	}
+}
+
 func TestRequestsNeverUseUpTheAllowance(t *testing.T) {
 	for _, test := range []struct {
 		name   string
