@@ -192,7 +192,7 @@ func encode(obj any) map[string]any {
 // type any, integers are int64 and other numbers float64.
 func convert[V any](found any) (V, bool) {
 	var v V
-	raw, err := json.Marshal(found)
+	raw, err := jsonvalue.Encode(found)
 	if err != nil {
 		return v, false
 	}

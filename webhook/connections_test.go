@@ -64,9 +64,9 @@ func TestAFloodOfConnectionsCannotFloodTheLog(t *testing.T) {
 func TestConnectionsAreFewerWithAMemoryLimit(t *testing.T) {
 	for memory, want := range map[int64]int{
 		math.MaxInt64: 192, // no limit
-		1152 << 20:    192,
-		576 << 20:     96,
-		230 << 20:     38, // of a container with 256 MiB
+		1536 << 20:    192,
+		768 << 20:     96,
+		230 << 20:     32, // of a container with 256 MiB
 		64 << 20:      32,
 	} {
 		if got := connectionsWithin(memory); got != want {

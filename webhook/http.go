@@ -30,12 +30,15 @@ const (
 
 	// A body that waits for memory fills the buffer of its stream. The buffer of the
 	// connection must hold those of all streams; otherwise waiting streams would stall the
-	// others. API servers open another connection if they need more streams.
+	// others. Package connlimit bounds what is not read in all of them.
+	//
+	// API servers open another connection if they need more streams. They send hundreds of
+	// reviews at the same time: one for each handler of each request of their users. The fewest
+	// connections must have enough streams for them, because closing one loses its reviews.
 	//
 	// net/http itself responds to requests whose headers are too large, before anything
-	// here can limit their number. With few streams, they take little memory even if
-	// clients do not read the responses.
-	maxStreams   = 8        // per connection
+	// here can limit their number. So these take up to 8 KiB of each stream.
+	maxStreams   = 32       // per connection
 	streamBuffer = 64 << 10 // clients may send as much before they know a lower limit
 )
 

@@ -76,8 +76,8 @@ type Local struct {
 
 	// MaxConnections limits the connections that are open at the same time. Beyond it, the
 	// server closes a connection of the peer that has the most of them.
-	// Default: 192, or fewer if the process has a memory limit below 1,152 MiB: as many as an
-	// eighth of it allows, but at least 32. 0 means the default.
+	// Default: 192, or fewer if the process has a memory limit below 1,536 MiB: as many as a
+	// sixteenth of it allows, at 512 KiB each, but at least 32. 0 means the default.
 	MaxConnections int
 
 	// Insecure serves HTTP without TLS. API servers never use that; it is meant for tunnels

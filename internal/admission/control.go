@@ -146,6 +146,11 @@ func (c *Control) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonedTime)
+		defer cancel()
+		c.reviewer.Wait(ctx)
+	}()
 	c.identify(ctx)
 	managing, unmanage := context.WithCancel(ctx)
 	defer unmanage()
@@ -180,6 +185,10 @@ func (c *Control) Run(ctx context.Context) error {
 	stop()
 	return errors.Join(unmanaged, <-served)
 }
+
+// abandonedTime limits the wait for handlers whose clients have canceled their reviews. Their
+// contexts are canceled as well, so those that go on ignore that.
+const abandonedTime = 5 * time.Second
 
 // identifyTime limits the request for the operator's account.
 const identifyTime = 10 * time.Second

@@ -219,7 +219,9 @@ func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit i
 	if body, err = b.beginning(l, r, limit); err != nil {
 		return b.end(l, body, err)
 	}
+	b.mu.Lock()
 	l.namespace = namespaceOf(body)
+	b.mu.Unlock()
 	if b.crowded(l.peer) {
 		if err := b.take(ctx, l, &b.places, &l.place, 1); err != nil {
 			return nil, err

@@ -32,7 +32,9 @@ const (
 //
 // If there are too many letters, one of the peer with the most of them is dropped,
 // because a flood must not block the reviews of API servers. If that is the peer of this
-// request, the letter is marked as refused. nil means that the request must be aborted
+// request, the newest letter of the namespace with the most of its letters is dropped: users of an
+// API server must not block each other. If no namespace has many, this letter is marked as refused.
+// nil means that the request must be aborted
 // without a response; close is not needed then.
 func (b *inbox) open(r *http.Request, cancel context.CancelFunc, control *http.ResponseController, timeout time.Duration) *letter {
 	peer := peerOf(r)
@@ -94,6 +96,16 @@ func (b *inbox) close(l *letter) {
 	b.discount(l)
 }
 
+// abandon forgets a letter whose client has canceled the request. The caller must release its room
+// later. The request has ended, so its connection must not be controlled any more.
+func (b *inbox) abandon(l *letter) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.letters, l)
+	b.discount(l)
+	l.dropped = true
+}
+
 // displace drops a letter of the peer with the most letters. It returns false if the
 // given peer has as many. The lock must be held.
 func (b *inbox) displace(by string) bool {
@@ -104,13 +116,41 @@ func (b *inbox) displace(by string) bool {
 		}
 	}
 	if busiest == by {
-		return false
+		return b.displaceTenant(by)
 	}
 	var victim *letter
 	for l := range b.letters {
 		switch {
 		case l.dropped || l.peer != busiest:
 		case victim == nil, victim.received && !l.received, victim.received == l.received && victim.began.Before(l.began):
+			victim = l
+		}
+	}
+	b.drop(victim)
+	return true
+}
+
+// displaceTenant drops the newest letter of the namespace with the most letters of a peer. It
+// returns false if no namespace has an eighth of all. The lock must be held.
+func (b *inbox) displaceTenant(peer string) bool {
+	counts := map[string]int{}
+	for l := range b.letters {
+		if !l.dropped && l.peer == peer && l.namespace != "" {
+			counts[l.namespace]++
+		}
+	}
+	busiest := ""
+	for namespace, n := range counts {
+		if n > counts[busiest] {
+			busiest = namespace
+		}
+	}
+	if counts[busiest] <= b.most/8 {
+		return false
+	}
+	var victim *letter
+	for l := range b.letters {
+		if !l.dropped && l.peer == peer && l.namespace == busiest && (victim == nil || l.began.After(victim.began)) {
 			victim = l
 		}
 	}

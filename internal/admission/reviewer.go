@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/kind"
@@ -96,6 +96,7 @@ type Reviewer struct {
 	busy     atomic.Int32 // reviews that are being handled
 	limiter  loglimit.Limiter
 	leaving  atomic.Bool
+	running  sync.WaitGroup      // handlers whose clients may have canceled the review
 	own      atomic.Pointer[Own] // see Exempt; may be nil
 	lines    sync.Map            // *lines by the id of the handler
 }
@@ -174,13 +175,21 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if letter == nil {
 		panic(http.ErrAbortHandler) // closes the stream or the connection, even if the client does not read
 	}
-	defer v.inbox.close(letter)
+	gone := false
+	defer func() {
+		if !gone { // otherwise the handler has the room of the letter
+			v.inbox.close(letter)
+		}
+	}()
 	var out reply
 	err := refuse(http.StatusServiceUnavailable, "%w", errNoRoom)
 	if !letter.refused {
 		out, err = v.serve(ctx, w, r, letter, table, hint)
 	}
-	if refusal, ok := errors.AsType[*httpError](err); ok {
+	gone = errors.Is(err, errGone)
+	if gone {
+		o.Code = codeGone
+	} else if refusal, ok := errors.AsType[*httpError](err); ok {
 		o.Code = refusal.code
 		level := slog.LevelWarn
 		if r.Method != http.MethodPost { // such as a probe
@@ -229,7 +238,9 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	case hint != "" && table.ids[hint] == "":
 		return reply{}, refuse(http.StatusNotFound, "there is no webhook %q", loglimit.Cut(hint))
 	}
-	defer v.inbox.release(letter)
+	var held held
+	defer held.release()
+	held.add(func() { v.inbox.release(letter) })
 	body, err := v.receive(ctx, letter, r)
 	if err != nil {
 		if in := decodeHead(body); in != nil && in.Request.proposes() {
@@ -241,9 +252,8 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	if err != nil {
 		return reply{}, refuse(http.StatusServiceUnavailable, "%w", err)
 	}
-	defer leave()
 	v.busy.Add(1)
-	defer v.busy.Add(-1)
+	held.add(func() { leave(); v.busy.Add(-1) })
 	in, err := decode(body)
 	if err != nil {
 		err = refuse(http.StatusBadRequest, "%w", err)
@@ -271,7 +281,12 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return v.reply(ctx, letter, in.answer(verdict{}))
 	}
 	req.Review.Context = func() context.Context { return ctx }
-	return v.reply(ctx, letter, in.answer(v.judge(ctx, reviewed, table.ids[hint], req)))
+	result, ok := v.attend(r.Context(), &held, func() verdict { return v.judge(ctx, reviewed, table.ids[hint], req) })
+	if !ok {
+		v.inbox.abandon(letter)
+		return reply{}, errGone
+	}
+	return v.reply(ctx, letter, in.answer(result))
 }
 
 // refuseObject denies a request because its object cannot be reviewed. err is an
@@ -289,14 +304,14 @@ type reply struct {
 	code    int
 }
 
-// reply encodes a response and waits for room for it.
+// reply waits for room for a response and encodes it.
 func (v *Reviewer) reply(ctx context.Context, l *letter, answer outgoing) (reply, error) {
-	raw, err := json.Marshal(answer)
+	if err := v.inbox.reply(ctx, l, answer.size()); err != nil {
+		return reply{}, refuse(http.StatusServiceUnavailable, "%w", err)
+	}
+	raw, err := jsonvalue.Marshal(answer)
 	if err != nil {
 		return reply{}, refuse(http.StatusInternalServerError, "encode the response: %w", err)
-	}
-	if err := v.inbox.reply(ctx, l, int64(len(raw))); err != nil {
-		return reply{}, refuse(http.StatusServiceUnavailable, "%w", err)
 	}
 	out := reply{raw: append(raw, '\n'), allowed: answer.Response.Allowed, code: http.StatusOK}
 	if s := answer.Response.Status; s != nil {

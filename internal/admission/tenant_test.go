@@ -35,6 +35,7 @@ func newCrowd(t *testing.T) *crowd {
 		return nil
 	})}, o)
 	v.Discovered([]kind.Info{examples, configMaps})
+	t.Cleanup(func() { v.Wait(context.Background()) }) // for handlers of canceled reviews
 	return &crowd{t, v}
 }
 

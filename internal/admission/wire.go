@@ -2,7 +2,7 @@ package admission
 
 import (
 	"cmp"
-	"encoding/json"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -250,6 +250,18 @@ type status struct {
 	Code    int    `json:"code"`
 }
 
+// size estimates the bytes of the response in JSON.
+func (o outgoing) size() int64 {
+	size := 256 + len(o.Response.UID) + base64.StdEncoding.EncodedLen(len(o.Response.Patch))
+	for _, text := range o.Response.Warnings {
+		size += len(text) + 3
+	}
+	if s := o.Response.Status; s != nil {
+		size += len(s.Message)
+	}
+	return int64(size)
+}
+
 // answer returns the response with the verdict, in the version of the incoming review.
 func (in *incoming) answer(v verdict) outgoing {
 	out := outgoing{APIVersion: in.APIVersion, Kind: in.Kind, Response: response{
@@ -273,14 +285,20 @@ func oneLine(warnings []string) []string {
 	return warnings
 }
 
+// maxPatch limits the JSON patch of a response. API servers store no larger objects.
+const maxPatch = 4 << 20
+
 // encodePatch returns the JSON patch of the operations. nil means that there are none.
 func encodePatch(ops []patch.Op) ([]byte, error) {
 	if len(ops) == 0 {
 		return nil, nil
 	}
-	raw, err := json.Marshal(ops)
+	raw, err := jsonvalue.Marshal(ops)
 	if err != nil {
 		return nil, fmt.Errorf("encode the changes: %w", err)
+	}
+	if len(raw) > maxPatch {
+		return nil, fmt.Errorf("the changes have %d bytes as a JSON patch, more than %d", len(raw), maxPatch)
 	}
 	return raw, nil
 }

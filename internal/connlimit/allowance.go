@@ -80,31 +80,38 @@ func (a *allowance) wait(closed <-chan struct{}) bool {
 	}
 }
 
-// allowanceKey is the key of the [allowance] in the context of a request.
-type allowanceKey struct{}
+// connectionKey is the key of the [paced] connection in the context of a request.
+type connectionKey struct{}
 
-// withAllowance adds the allowance of a connection to the context of its requests.
-func withAllowance(ctx context.Context, conn net.Conn) context.Context {
+// withConnection adds a connection to the context of its requests.
+func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok { // a TLS connection
 		conn = t.NetConn()
 	}
 	if p, ok := conn.(*paced); ok {
-		return context.WithValue(ctx, allowanceKey{}, p.allowance)
+		return context.WithValue(ctx, connectionKey{}, p)
 	}
 	return ctx
 }
 
-// counted makes requests increase the allowances of their connections.
+// counted makes requests increase the allowances of their connections, and counts what is not read
+// of their bodies.
 func counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a, ok := r.Context().Value(allowanceKey{}).(*allowance)
+		conn, ok := r.Context().Value(connectionKey{}).(*paced)
 		if !ok {
 			next.ServeHTTP(w, r)
 			return
 		}
+		a := conn.allowance
 		a.add(headBytes+aheadBytes, 1)
-		body := &countedBody{ReadCloser: r.Body, to: a}
+		body := &countedBody{ReadCloser: r.Body, of: conn, length: r.ContentLength}
+		held := conn.all.hold(conn, body.ahead())
+		if held {
+			body.held = body.ahead()
+		}
 		defer func() {
+			body.keep(0)
 			if r.Context().Err() != nil {
 				// The client has canceled the request, and sends no more of the body. What it has sent is
 				// there, so reading it does not wait.
@@ -117,15 +124,37 @@ func counted(next http.Handler) http.Handler {
 			a.add(int(unread)-aheadBytes, -1)
 		}()
 		r.Body = body
+		if !held {
+			http.Error(w, "too many large requests", http.StatusServiceUnavailable)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// countedBody is the body of a request. Its bytes increase the allowance.
+// countedBody is the body of a request. Its bytes increase the allowance of the connection.
 type countedBody struct {
 	io.ReadCloser
-	to   *allowance
-	read int64
+	of     *paced
+	length int64 // negative: unknown
+	read   int64
+	held   int // the counted bytes that were not read
+}
+
+// ahead returns the bytes that may have arrived and were not read.
+func (b *countedBody) ahead() int {
+	if b.length < 0 {
+		return aheadBytes
+	}
+	return int(min(max(0, b.length-b.read), aheadBytes))
+}
+
+// keep reduces the counted bytes.
+func (b *countedBody) keep(bytes int) {
+	if bytes < b.held {
+		b.of.all.drop(b.of, b.held-bytes)
+		b.held = bytes
+	}
 }
 
 // Close does nothing: what the client has sent of a canceled request must remain readable. The
@@ -136,6 +165,11 @@ func (b *countedBody) Close() error { return nil }
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
-	b.to.add(n+n/8, 0)
+	b.of.allowance.add(n+n/8, 0)
+	if err != nil {
+		b.keep(0)
+	} else {
+		b.keep(b.ahead())
+	}
 	return n, err
 }

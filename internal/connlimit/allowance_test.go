@@ -66,8 +66,8 @@ func TestRequestsIncreaseTheAllowance(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAllowance()
-				conn := &paced{Conn: endless{}, allowance: a}
-				ctx, cancel := context.WithCancel(withAllowance(t.Context(), conn))
+				conn := &paced{Conn: endless{}, all: &Connections{}, allowance: a}
+				ctx, cancel := context.WithCancel(withConnection(t.Context(), conn))
 				defer cancel()
 				if test.canceled {
 					cancel()

@@ -21,26 +21,34 @@ import (
 type Connections struct {
 	Max  int
 	Full func(peer string) // called when a connection of the peer was closed; may be nil
+	// Unread bounds the bytes of bodies that may have arrived, but were not read by their
+	// handlers: of all requests together. Short bodies never wait for others, but count. If there
+	// is no room, a connection of the peer with the most of them is closed; the request is refused
+	// if that is its own peer. 0 means no bound.
+	Unread int
 	// Shared bounds the busy connections of all peers as well: to two per processor. It is
 	// for servers whose important peers keep their connections: new ones wait for longer.
 	Shared bool
 
-	mu    sync.Mutex
-	open  map[net.Conn]*connection
-	peers map[string]*peer // by host
-	gate  gate
+	mu     sync.Mutex
+	open   map[net.Conn]*connection
+	peers  map[string]*peer // by host
+	unread int              // the sum of those of all connections
+	gate   gate
 }
 
 // peer is a host with open connections.
 type peer struct {
-	open  int // the number of connections
-	spent account
+	open   int // the number of connections
+	unread int // the sum of those of its connections
+	spent  account
 }
 
 type connection struct {
-	peer  string
-	state http.ConnState
-	since time.Time // when the state began
+	peer   string
+	state  http.ConnState
+	since  time.Time // when the state began
+	unread int       // see [Connections.Unread]
 }
 
 // The data that the kernel keeps for a connection is limited, in bytes: received data that the
@@ -56,7 +64,7 @@ const (
 // once.
 func (c *Connections) Watch(server *http.Server, l net.Listener) net.Listener {
 	c.open, c.peers = map[net.Conn]*connection{}, map[string]*peer{}
-	server.ConnState, server.ConnContext, server.Handler = c.note, withAllowance, counted(server.Handler)
+	server.ConnState, server.ConnContext, server.Handler = c.note, withConnection, counted(server.Handler)
 	return watched{l, c}
 }
 
@@ -99,8 +107,8 @@ func (c *Connections) add(raw net.Conn) net.Conn {
 		c.peers[host] = of
 	}
 	of.open++
-	conn := &paced{Conn: raw, gate: &c.gate, of: &of.spent, allowance: newAllowance(), closed: make(chan struct{})}
-	c.open[conn] = &connection{host, http.StateNew, time.Now()}
+	conn := &paced{Conn: raw, all: c, gate: &c.gate, of: &of.spent, allowance: newAllowance(), closed: make(chan struct{})}
+	c.open[conn] = &connection{peer: host, state: http.StateNew, since: time.Now()}
 	var excess net.Conn
 	if len(c.open) > c.Max {
 		excess = c.choose(conn)
@@ -171,6 +179,8 @@ func (c *Connections) note(conn net.Conn, state http.ConnState) {
 // remove forgets a connection. The lock must be held.
 func (c *Connections) remove(conn net.Conn) {
 	host := c.open[conn].peer
+	c.unread -= c.open[conn].unread
+	c.peers[host].unread -= c.open[conn].unread
 	delete(c.open, conn)
 	if c.peers[host].open--; c.peers[host].open == 0 {
 		delete(c.peers, host)

@@ -176,6 +176,7 @@ func (g *gate) expire() {
 // paced is a connection that processes data only in its turns. Reads never overlap.
 type paced struct {
 	net.Conn
+	all       *Connections
 	gate      *gate
 	of        *account
 	allowance *allowance

@@ -26,6 +26,18 @@ func Encode(v any) ([]byte, error) {
 	return bytes.Clone(text), nil
 }
 
+// Marshal is like [json.Marshal], but leaves the characters <, > and & as they are. package json
+// writes them in six bytes each, so clients that send them would cost six times as much memory.
+func Marshal(v any) ([]byte, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}
+
 // encoded are buffers for reuse, because most texts have about the same size.
 var encoded = sync.Pool{New: func() any { return new([]byte) }}
 

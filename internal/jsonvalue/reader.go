@@ -4,7 +4,6 @@ package jsonvalue
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -103,7 +102,7 @@ func Object(text []byte) (map[string]any, error) {
 // Of encodes v as JSON and decodes it. It respects struct tags and MarshalJSON, and
 // preserves the values of numbers.
 func Of(v any) (any, error) {
-	text, err := json.Marshal(v)
+	text, err := Marshal(v)
 	if err != nil {
 		return nil, err
 	}
