@@ -213,6 +213,9 @@ func (c *Controller) Serves(now discovery.Served) bool {
 		c.served.Select == now.Select && c.served.HandOver == now.HandOver && slices.Equal(c.served.Handlers, now.Handlers)
 }
 
+// OpenStatus is [process.Config.OpenStatus].
+func (c *Controller) OpenStatus() bool { return c.processor.Config.OpenStatus }
+
 // StateInStatus reports whether the state of new objects goes to their status.
 func (c *Controller) StateInStatus() bool {
 	placed, ok := c.config.Process.Progress.(storage.Placed)

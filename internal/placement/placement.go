@@ -126,6 +126,12 @@ func versionsOf(info kind.Info, cluster []kind.Info) []kind.Info {
 	return versions
 }
 
+// OpenStatus reports whether a served version of the resource has no status subresource, so that
+// clients may write the status like any other field.
+func OpenStatus(info kind.Info, cluster []kind.Info) bool {
+	return slices.ContainsFunc(versionsOf(info, cluster), func(v kind.Info) bool { return !v.HasStatus() })
+}
+
 // named returns the words for one version of the resource.
 func named(info, version kind.Info) string {
 	if version.Version == info.Version {

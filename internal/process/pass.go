@@ -158,11 +158,14 @@ func (p *pass) saveUnfinished(ctx context.Context, note *progress.Note) error {
 }
 
 // recordsInStatus reports whether records are stored only in the status, and the
-// status is a subresource.
+// status is a subresource in all versions.
 func (p *Processor) recordsInStatus() bool {
 	placed, ok := p.Config.Progress.(storage.Placed)
-	return ok && placed.InStatus() && p.Resource.HasStatus()
+	return ok && placed.InStatus() && p.guardsStatus()
 }
+
+// guardsStatus reports whether clients need a permission for the status to write it.
+func (p *Processor) guardsStatus() bool { return p.Resource.HasStatus() && !p.Config.OpenStatus }
 
 // maybeElsewhere reports whether records may be stored outside of the object.
 func (p *Processor) maybeElsewhere() bool {

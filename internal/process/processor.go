@@ -165,7 +165,11 @@ type Config struct {
 	// KeepsStatus reports whether the schema of the resource keeps all fields of a merge
 	// patch of the status. nil means that it is not known.
 	KeepsStatus func(status map[string]any) bool
-	Webhooks    string // the name of the operator's webhook configurations; "" means none
+	// OpenStatus means that clients may write the status without a permission for it: another
+	// served version of the resource has no status subresource. So records in the status are no
+	// proof that the operator has written them.
+	OpenStatus bool
+	Webhooks   string // the name of the operator's webhook configurations; "" means none
 
 	// Begin is called at the beginning of each turn, and the returned function at its end.
 	// The returned context is that of the turn. nil means that turns are not observed.

@@ -181,10 +181,11 @@ func (h *handling) noteInAnnotations() bool {
 }
 
 // noteComesFromStatus reports whether the note is in the status, although new state goes to
-// annotations: a process that kept its state in the status has stored it.
+// annotations: a process that kept its state in the status has stored it, or a client that may write
+// the status.
 func (h *handling) noteComesFromStatus() bool {
 	state, ok := h.Config.Progress.(statusMover)
-	return ok && !state.InStatus() && h.Resource.HasStatus() && !state.FromAnnotations(h.stored)
+	return ok && !state.InStatus() && h.guardsStatus() && !state.FromAnnotations(h.stored)
 }
 
 // sendTodo adds the changes in the note to c, unless this process has sent them. A nil

@@ -123,7 +123,7 @@ func (s *Controllers) arrange(work context.Context) {
 		switch {
 		case !stays:
 			s.Shared.Log.Info("The resource is gone from the cluster and is no longer served.", "resource", c.Info().String())
-		case !c.Serves(served) || !s.Places.Fits(c.Info(), c.StateInStatus()):
+		case !c.Serves(served) || !s.Places.Fits(c.Info(), c.StateInStatus()) || c.OpenStatus() != placement.OpenStatus(served.Info, s.cluster):
 			s.Shared.Log.Info("The resource has changed; it is restarted.", "resource", served.Info.String())
 		default:
 			continue
@@ -138,6 +138,7 @@ func (s *Controllers) arrange(work context.Context) {
 			}
 			config := s.Shared
 			config.Process = s.Places.Config(config.Process, served.Info)
+			config.Process.OpenStatus = placement.OpenStatus(served.Info, s.cluster)
 			s.controllers[gvr] = controller.New(work, config, served, s.working())
 		}
 		s.follow(work, s.controllers[gvr])
