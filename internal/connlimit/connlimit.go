@@ -126,9 +126,13 @@ func (c *Connections) add(raw net.Conn) net.Conn {
 	return conn
 }
 
+// recently is the time for which an idle connection counts as used: its client may be about to
+// send the next request, which would be lost.
+const recently = 5 * time.Second
+
 // choose returns the connection to close, which is not the new one: of the peer with
-// the most, one that has sent nothing yet, else an idle one, else a busy one; of
-// those, the one that is so for the longest time.
+// the most, one that has sent nothing yet, else an idle one, else a busy one, else one that was
+// used recently; of those, the one that is so for the longest time.
 func (c *Connections) choose(but net.Conn) (chosen net.Conn) {
 	var best *connection
 	for conn, one := range c.open {
@@ -143,20 +147,22 @@ func (c *Connections) rather(a, b *connection) bool {
 	if x, y := c.peers[a.peer].open, c.peers[b.peer].open; x != y {
 		return x > y
 	}
-	if x, y := rank(a.state), rank(b.state); x != y {
+	if x, y := rank(a), rank(b); x != y {
 		return x < y
 	}
 	return a.since.Before(b.since)
 }
 
-func rank(s http.ConnState) int {
-	switch s {
-	case http.StateNew:
+func rank(c *connection) int {
+	switch {
+	case c.state == http.StateNew:
 		return 0
-	case http.StateIdle:
-		return 1
+	case c.state != http.StateIdle:
+		return 2
+	case time.Since(c.since) < recently:
+		return 3
 	}
-	return 2
+	return 1
 }
 
 // note records the state of a connection. The HTTP server calls it.
