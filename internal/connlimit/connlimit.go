@@ -15,6 +15,10 @@ import (
 // accepted: if there are too many, another one is closed. It is one of the peer with
 // the most connections, because a flood must not close those of others.
 //
+// Connections that have sent nothing yet take little memory, so there may be [newTimes] as many
+// of them in addition. A client that needs a connection may open one for each of hundreds of
+// requests, and use only some of them.
+//
 // It also bounds how many connections of one peer are busy at the same time: one per
 // processor. More would not make the peer faster. Data that belongs to no request is read
 // slowly; see [allowance].
@@ -34,6 +38,7 @@ type Connections struct {
 	open   map[net.Conn]*connection
 	peers  map[string]*peer // by host
 	unread int              // the sum of those of all connections
+	fresh  int              // the connections that have sent nothing yet
 	gate   gate
 }
 
@@ -49,7 +54,11 @@ type connection struct {
 	state  http.ConnState
 	since  time.Time // when the state began
 	unread int       // see [Connections.Unread]
+	used   bool      // it has had a request
 }
+
+// newTimes is the number of connections that have sent nothing, as a multiple of Max.
+const newTimes = 3
 
 // The data that the kernel keeps for a connection is limited, in bytes: received data that the
 // server has not read, and responses that the peer has not read. The defaults are megabytes,
@@ -109,34 +118,48 @@ func (c *Connections) add(raw net.Conn) net.Conn {
 	of.open++
 	conn := &paced{Conn: raw, all: c, gate: &c.gate, of: &of.spent, allowance: newAllowance(), closed: make(chan struct{})}
 	c.open[conn] = &connection{peer: host, state: http.StateNew, since: time.Now()}
+	c.fresh++
 	var excess net.Conn
-	if len(c.open) > c.Max {
-		excess = c.choose(conn)
-		host = c.open[excess].peer
-		c.remove(excess)
+	if c.fresh > newTimes*c.Max {
+		excess, host = c.evict(conn, true)
 	}
 	c.mu.Unlock()
+	c.end(excess, host)
+	return conn
+}
+
+// evict removes a connection, but not the given one: of those that have sent nothing, or of the
+// others. The caller must end it without the lock, which must be held.
+func (c *Connections) evict(but net.Conn, fresh bool) (excess net.Conn, peer string) {
+	if excess = c.choose(but, fresh); excess != nil {
+		peer = c.open[excess].peer
+		c.remove(excess)
+	}
+	return excess, peer
+}
+
+// end closes a connection that was evicted; nil means none.
+func (c *Connections) end(excess net.Conn, peer string) {
 	if excess == nil {
-		return conn
+		return
 	}
 	_ = excess.Close() // it is gone in any case
 	if c.Full != nil {
-		c.Full(host)
+		c.Full(peer)
 	}
-	return conn
 }
 
 // recently is the time for which an idle connection counts as used: its client may be about to
 // send the next request, which would be lost.
 const recently = 5 * time.Second
 
-// choose returns the connection to close, which is not the new one: of the peer with
-// the most, one that has sent nothing yet, else an idle one, else a busy one, else one that was
-// used recently; of those, the one that is so for the longest time.
-func (c *Connections) choose(but net.Conn) (chosen net.Conn) {
+// choose returns the connection to close, which is not the given one: of the peer with
+// the most, an idle one, else a busy one, else one that was used recently; of those, the one that
+// is so for the longest time. fresh selects those that have sent nothing yet.
+func (c *Connections) choose(but net.Conn, fresh bool) (chosen net.Conn) {
 	var best *connection
 	for conn, one := range c.open {
-		if conn != but && (best == nil || c.rather(one, best)) {
+		if conn != but && (one.state == http.StateNew) == fresh && (best == nil || c.rather(one, best)) {
 			chosen, best = conn, one
 		}
 	}
@@ -155,11 +178,9 @@ func (c *Connections) rather(a, b *connection) bool {
 
 func rank(c *connection) int {
 	switch {
-	case c.state == http.StateNew:
-		return 0
 	case c.state != http.StateIdle:
 		return 2
-	case time.Since(c.since) < recently:
+	case c.used && time.Since(c.since) < recently:
 		return 3
 	}
 	return 1
@@ -170,6 +191,10 @@ func (c *Connections) note(conn net.Conn, state http.ConnState) {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
 	}
+	c.end(c.noted(conn, state))
+}
+
+func (c *Connections) noted(conn net.Conn, state http.ConnState) (excess net.Conn, peer string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one := c.open[conn]
@@ -178,14 +203,24 @@ func (c *Connections) note(conn net.Conn, state http.ConnState) {
 	case state == http.StateClosed || state == http.StateHijacked:
 		c.remove(conn)
 	case state != one.state:
+		was := one.state
 		one.state, one.since = state, time.Now()
+		if was == http.StateNew {
+			if c.fresh--; len(c.open)-c.fresh > c.Max {
+				return c.evict(conn, false)
+			}
+		}
 	}
+	return nil, ""
 }
 
 // remove forgets a connection. The lock must be held.
 func (c *Connections) remove(conn net.Conn) {
 	host := c.open[conn].peer
 	c.unread -= c.open[conn].unread
+	if c.open[conn].state == http.StateNew {
+		c.fresh--
+	}
 	c.peers[host].unread -= c.open[conn].unread
 	delete(c.open, conn)
 	if c.peers[host].open--; c.peers[host].open == 0 {

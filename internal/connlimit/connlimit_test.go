@@ -10,31 +10,41 @@ import (
 
 func TestTooManyConnectionsCloseThoseOfTheFlood(t *testing.T) {
 	var closed []string
-	c := &Connections{Max: 5, Full: func(peer string) { closed = append(closed, peer) }, open: map[net.Conn]*connection{}, peers: map[string]*peer{}}
+	c := &Connections{Max: 4, Full: func(peer string) { closed = append(closed, peer) }, open: map[net.Conn]*connection{}, peers: map[string]*peer{}}
 	begin := time.Now().Add(-time.Hour)
-	add := func(peer string, state http.ConnState, minute int) net.Conn {
-		conn := &fakeConn{peer: peer}
-		if one := c.open[c.add(conn)]; one != nil {
-			one.state, one.since = state, begin.Add(time.Duration(minute)*time.Minute)
+	add := func(peer string, state http.ConnState, minute int) *fakeConn {
+		raw := &fakeConn{peer: peer}
+		conn := c.add(raw)
+		c.note(conn, state)
+		if one := c.open[conn]; one != nil {
+			one.since = begin.Add(time.Duration(minute) * time.Minute)
+			one.used = minute == 60
 		}
-		return conn
+		return raw
 	}
 	server := add("10.0.0.1:1", http.StateIdle, 0) // the oldest, of another peer
 	busy := add("10.0.0.2:1", http.StateActive, 1)
 	idle := add("10.0.0.2:2", http.StateIdle, 2)
-	fresh := add("10.0.0.2:3", http.StateNew, 3)
 	used := add("10.0.0.2:4", http.StateIdle, 60) // just now
-	for i, want := range []net.Conn{fresh, idle, busy} {
+	fresh := add("10.0.0.2:3", http.StateNew, 3)
+	for i, want := range []*fakeConn{idle, busy} {
 		add("10.0.0.2:9", http.StateActive, 4+i)
-		if !want.(*fakeConn).closed {
+		if !want.closed {
 			t.Errorf("connection %d: another one was closed", i)
 		}
 	}
-	if used.(*fakeConn).closed {
-		t.Error("a connection that was used just now was closed")
+	if server.closed || used.closed || fresh.closed {
+		t.Errorf("closed: that of another peer %t, one that was used just now %t, one that has sent nothing %t", server.closed, used.closed, fresh.closed)
 	}
-	if len(c.open) != 5 || c.peers["10.0.0.1"].open != 1 || server.(*fakeConn).closed {
-		t.Errorf("there are %d connections of %v", len(c.open), c.peers)
+	oldest := fresh
+	for range newTimes * 4 {
+		if oldest.closed {
+			t.Error("few connections have sent nothing, and one of them was closed")
+		}
+		add("10.0.0.2:10", http.StateNew, 10)
+	}
+	if !oldest.closed || len(c.open) != 4+newTimes*4 || c.fresh != newTimes*4 || c.peers["10.0.0.1"].open != 1 {
+		t.Errorf("there are %d connections of %v, of which %d have sent nothing", len(c.open), c.peers, c.fresh)
 	}
 	if !slices.Equal(closed, []string{"10.0.0.2", "10.0.0.2", "10.0.0.2"}) {
 		t.Errorf("connections of %q were closed", closed)

@@ -26,6 +26,7 @@ func (c *Connections) tryHold(conn net.Conn, bytes int) (victim net.Conn, ok boo
 	if own == nil {
 		return nil, true // it was closed
 	}
+	own.used = true
 	if c.Unread == 0 || bytes <= shortBody || c.unread+bytes <= c.Unread {
 		c.count(own, bytes)
 		return nil, true
