@@ -74,8 +74,9 @@ type Local struct {
 	// crypto/tls.
 	CipherSuites []uint16
 
-	// MaxConnections limits the connections that are open at the same time. Beyond it, the
-	// server closes a connection of the peer that has the most of them.
+	// MaxConnections limits the connections that are open at the same time, without those that
+	// have sent nothing yet. Beyond it, the server closes a connection of the peer that has the
+	// most of them.
 	// Default: 192, or fewer if the process has a memory limit below 1,536 MiB: as many as a
 	// sixteenth of it allows, at 512 KiB each, but at least 32. 0 means the default.
 	MaxConnections int
