@@ -159,30 +159,34 @@ func TestAllGroupsTogetherAreLimited(t *testing.T) {
 	})
 }
 
-// Turns end one by one. Those that wait must start, whichever group ends first.
+// Turns end one by one. Those that wait must start, whichever queue and group ends first.
 func TestGroupsThatWaitForAllStartInTheEnd(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			crowd := &Crowd{Limit: 1 + random.IntN(20), Total: 1 + random.IntN(40), Least: random.IntN(4)}
 			var ended atomic.Int32
-			group := func(key int) string { return strconv.Itoa(key * key % 7) }
-			var q *Queue[int, int]
-			q = New(Config[int, int]{
-				Active: 1 + random.IntN(5), Crowd: crowd, Group: func(key, _ int) string { return group(key) },
-				Turn: func(_ context.Context, key, _ int) {
-					q.Aside(group(key), 1+key%3, func() { time.Sleep(time.Duration(key%11) * time.Second) })
-					ended.Add(1)
-				},
-			})
-			for key := range 300 {
-				q.Put(t.Context(), key, 1)
+			var queues [3]*Queue[int, int]
+			group := func(key int) string { return strconv.Itoa(key%len(queues)*100 + key*key%7) }
+			for i := range queues {
+				queues[i] = New(Config[int, int]{
+					Active: 1 + random.IntN(5), Crowd: crowd, Group: func(key, _ int) string { return group(key) },
+					Turn: func(_ context.Context, key, _ int) {
+						queues[i].Aside(group(key), 1+key%3, func() { time.Sleep(time.Duration(key%11+key%len(queues)*20) * time.Second) })
+						ended.Add(1)
+					},
+				})
 			}
-			time.Sleep(time.Hour)
+			for key := range 300 {
+				queues[key%len(queues)].Put(t.Context(), key, 1)
+			}
+			time.Sleep(5 * time.Hour)
 			if n := ended.Load(); n != 300 {
 				t.Errorf("seed %d: %d turns have ended, want 300", seed, n)
 			}
-			q.Close()
+			for _, q := range queues {
+				q.Close()
+			}
 		})
 	}
 }
