@@ -15,7 +15,7 @@ const (
 	// fewConnections is the default where memory is scarce. They have streams for all reviews that
 	// the reviewer accepts of a client.
 	fewConnections = 32
-	// connectionMemory is what a connection can take before its requests can be limited: for
+	// connectionMemory is the memory that a connection can take before its requests can be limited: for
 	// headers and responses of its streams, and for the buffers of its socket.
 	connectionMemory = 512 << 10
 	// leastUnread and mostUnread bound the bytes of bodies that may have arrived and were not read.

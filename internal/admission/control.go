@@ -187,7 +187,7 @@ func (c *Control) Run(ctx context.Context) error {
 }
 
 // abandonedTime limits the wait for handlers whose clients have canceled their reviews. Their
-// contexts are canceled as well, so those that go on ignore that.
+// contexts are canceled as well, so those that continue ignore that.
 const abandonedTime = 5 * time.Second
 
 // identifyTime limits the request for the operator's account.

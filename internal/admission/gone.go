@@ -27,7 +27,7 @@ func (h *held) release() {
 }
 
 // attend calls the handlers of a review. If the client cancels the review meanwhile, ok is false:
-// the handlers go on, and their capacity is released when they have ended.
+// the handlers continue, and their capacity is released when they have ended.
 //
 // HTTP/2 servers keep the place of a canceled request until it is answered. Handlers may ignore
 // that their context was canceled, so a client that cancels again and again could have the server

@@ -97,7 +97,7 @@ func (b *inbox) close(l *letter) {
 }
 
 // abandon forgets a letter whose client has canceled the request. The caller must release its room
-// later. The request has ended, so its connection must not be controlled any more.
+// later. The request has ended, so its connection must no longer be controlled.
 func (b *inbox) abandon(l *letter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -94,8 +94,8 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// counted makes requests increase the allowances of their connections, and counts what is not read
-// of their bodies.
+// counted makes requests increase the allowances of their connections, and counts the unread
+// parts of their bodies.
 func counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(connectionKey{}).(*paced)
