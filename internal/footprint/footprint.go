@@ -92,10 +92,15 @@ func (t *Type) MayExceed(json []byte, limit int) bool {
 type reader struct {
 	*jsonvalue.Reader
 	source []byte
+	custom int // the values around the next one whose types decode themselves
 }
 
+// mostCustom limits the levels of types that decode themselves whose texts are read as a whole: a
+// type may contain itself, and each level reads the text of all levels below again.
+const mostCustom = 8
+
 func (t *Type) measure(json []byte) (memory int, err error) {
-	r := &reader{jsonvalue.Read(json), json}
+	r := &reader{Reader: jsonvalue.Read(json), source: json}
 	defer r.Close()
 	memory, err = t.read(r)
 	return t.size + memory, err
@@ -109,12 +114,18 @@ func (t *Type) read(r *reader) (memory int, err error) {
 		return t.plain(r)
 	}
 	from := r.InputOffset()
+	r.custom++
 	memory, err = t.plain(r)
+	r.custom--
 	if err != nil {
 		return 0, err
 	}
 	value := r.source[from:r.InputOffset()]
-	return max(memory, packing*len(value), jsonvalue.Memory(value)), nil
+	memory = max(memory, packing*len(value))
+	if r.custom < mostCustom {
+		memory = max(memory, jsonvalue.Memory(value))
+	}
+	return memory, nil
 }
 
 // plain is read for a type that does not decode itself.

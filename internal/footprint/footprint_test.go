@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
+
+	"gopf.dev/gopf/internal/test/scaling"
 )
 
 type tree struct {
@@ -234,4 +236,23 @@ func BenchmarkDeployment(b *testing.B) {
 	for b.Loop() {
 		of.Memory(text, 0)
 	}
+}
+
+// nested decodes itself, and contains itself.
+type nested struct {
+	Of   *nested
+	Text string
+}
+
+func (n *nested) UnmarshalJSON([]byte) error { return nil }
+
+// Types such as JSON schemas contain themselves. The estimate is made where a watch is read.
+func TestTheEstimateOfNestedTypesTakesLinearTime(t *testing.T) {
+	of := Of(reflect.TypeFor[nested]())
+	scaling.Check(t, 60, func(levels int) {
+		text := strings.Repeat(`{"Of":`, levels) + `{"Text":"` + strings.Repeat("{", levels<<10) + `"}` + strings.Repeat("}", levels)
+		if of.Memory([]byte(text), 1<<10) < len(text) {
+			t.Error("the text takes no memory")
+		}
+	})
 }
