@@ -441,11 +441,13 @@ func TestGroupsWithoutAnActiveTurnWaitForNoOtherGroup(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		third := 0
+		q.mu.Lock()
 		for group, n := range q.actives {
 			if group != "0" && group != "1" {
 				third += n
 			}
 		}
+		q.mu.Unlock()
 		if third != slots-slots/3 {
 			t.Errorf("other groups have %d slots, want %d", third, slots-slots/3)
 		}
