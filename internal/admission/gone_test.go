@@ -18,7 +18,8 @@ import (
 // sleepy returns a review of an object for which the handler of [sleeping] ignores its context.
 func sleepy(t *testing.T, name string) []byte {
 	t.Helper()
-	raw, err := json.Marshal(reviewOf("CREATE", map[string]any{"namespace": "ns", "object": map[string]any{"metadata": map[string]any{"name": name, "namespace": "ns"}}}))
+	namespace := "of-" + name
+	raw, err := json.Marshal(reviewOf("CREATE", map[string]any{"namespace": namespace, "object": map[string]any{"metadata": map[string]any{"name": name, "namespace": namespace}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func sleeping(long time.Duration, running *atomic.Int32) *Reviewer {
 // Users of an API server share its connections.
 func TestCanceledReviewsDoNotEndTheReviewsOfOthers(t *testing.T) {
 	var running atomic.Int32
-	v := sleeping(300*time.Millisecond, &running)
+	v := sleeping(time.Second, &running)
 	server := listening(t, v)
 	client := server.client()
 	post := func(ctx context.Context, body []byte) error {
@@ -56,9 +57,9 @@ func TestCanceledReviewsDoNotEndTheReviewsOfOthers(t *testing.T) {
 	}
 	slow, quick := sleepy(t, "slow"), sleepy(t, "quick")
 	var all sync.WaitGroup
-	for range 40 {
+	for range 10 {
 		all.Go(func() {
-			for range 25 {
+			for range 50 {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 				_ = post(ctx, slow)
 				cancel()
@@ -113,13 +114,13 @@ func TestTheMostReviewsOfANamespaceGiveWayToThoseOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		c.v.inbox.most = 80
-		stop := c.flood(150, "10.0.0.1", c.review("attacker", "slow", "x"))
-		time.Sleep(2500 * time.Millisecond)
-		for range 20 {
+		stop := c.flood(100, "10.0.0.1", c.review("attacker", "slow", "x"))
+		time.Sleep(1200 * time.Millisecond)
+		for range 8 {
 			if code, took := c.send(t.Context(), "10.0.0.1", c.review("victim", "x", "x")); code != http.StatusOK || took > 0 {
 				t.Errorf("a review of another tenant got %d after %v", code, took)
 			}
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond)
 		}
 		stop()
 	})
