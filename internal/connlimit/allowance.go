@@ -113,8 +113,8 @@ func counted(next http.Handler) http.Handler {
 		defer func() {
 			body.keep(0)
 			if r.Context().Err() != nil {
-				// The client has canceled the request, and sends no more of the body. What it has sent is
-				// there, so reading it does not wait.
+				// The client has canceled the request, and sends no more of the body. The part that it has
+				// sent has arrived: reading it does not wait.
 				_, _ = io.Copy(io.Discard, io.LimitReader(body, aheadBytes))
 				a.add(-aheadBytes, -1)
 				return

@@ -3,7 +3,7 @@ package connlimit
 import "net"
 
 // shortBody is the longest body that is never refused because of [Connections.Unread]. The number
-// of requests bounds what they can take. Most reviews are shorter.
+// of requests bounds the memory of short ones. Most reviews are shorter.
 const shortBody = 16 << 10
 
 // hold counts bytes of a body that may arrive before the handler of a request reads them. ok is

@@ -15,7 +15,7 @@ import (
 // activeTurns limits the concurrent turns of a resource in one namespace that execute
 // framework code or write to the API; see [queue.Config]. Turns whose handlers are running do
 // not count. More turns would mostly wait for their requests: each with its decoded object, which
-// the garbage collector marks in every cycle, and with a connection of its own. 64 instead of 32
+// the garbage collector marks in every cycle, and with a separate connection. 64 instead of 32
 // took a tenth more CPU time for a storm of new objects, and were slower.
 const activeTurns = 32
 

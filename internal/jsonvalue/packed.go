@@ -19,8 +19,8 @@ const (
 	maxMeasured = 4 * MaxStored
 	// maxRatio is the highest ratio of compression.
 	maxRatio = 1032
-	// leastMeasured is what each text counts for at least in maxMeasured: an empty one is unpacked
-	// in about the time of so many bytes.
+	// leastMeasured is the number of bytes that each text counts as in maxMeasured, at least: to
+	// unpack an empty one takes about as long.
 	leastMeasured = 8 << 10
 )
 

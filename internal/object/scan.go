@@ -86,8 +86,8 @@ func scan(raw []byte) (id Identity, found parts, managed span, err error) {
 	return id, found, managed, err
 }
 
-// VersionOf returns the resource version of an object, a list or a table, or "" if it has none. It
-// reads the JSON only up to there, so the rest may be malformed.
+// VersionOf returns the resource version of an object, a list or a table. Empty means that it has
+// none. VersionOf reads the JSON only up to there, so the rest may be malformed.
 func VersionOf(json []byte) (version string, err error) {
 	r := jsonvalue.Read(json)
 	defer r.Close()

@@ -126,8 +126,8 @@ func versionsOf(info kind.Info, cluster []kind.Info) []kind.Info {
 	return versions
 }
 
-// OpenStatus reports whether a served version of the resource has no status subresource, so that
-// clients may write the status like any other field.
+// OpenStatus reports whether a served version of the resource has no status subresource. Clients
+// may then write the status like any other field.
 func OpenStatus(info kind.Info, cluster []kind.Info) bool {
 	return slices.ContainsFunc(versionsOf(info, cluster), func(v kind.Info) bool { return !v.HasStatus() })
 }

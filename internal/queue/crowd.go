@@ -32,7 +32,7 @@ func (c *Crowd) room(group string) bool {
 }
 
 // calm is the memory of all groups from which on those that wait for them may try again. It is
-// less than Total, so that many calls must end before many groups try.
+// less than Total: many calls must end before many groups try.
 func (c *Crowd) calm() int { return c.Total - c.Total/8 }
 
 // Enter counts a call of the group until leave is called, unless the group has reached the limit.

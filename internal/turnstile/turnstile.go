@@ -36,7 +36,7 @@ func (g *Gate) Enter(ctx context.Context, name string, limit int) (leave func(),
 	}
 }
 
-// Try is Enter without waiting. ok is false if the call would have to wait.
+// Try is Enter without waiting. ok is false if the call would wait.
 func (g *Gate) Try(name string, limit int) (leave func(), ok bool) {
 	if g == nil {
 		return func() {}, true
