@@ -12,7 +12,8 @@ import (
 // Clock calls a function for each key when it is due. A key has at most one due time.
 // All methods are safe for concurrent use.
 type Clock[K comparable] struct {
-	ring func(K)
+	ring  func(K)
+	start time.Time // of the clock
 
 	mu     sync.Mutex
 	queue  queue[K]
@@ -23,7 +24,7 @@ type Clock[K comparable] struct {
 // New returns a clock that calls ring for every due key. ring must not block for long,
 // because the other keys wait for it.
 func New[K comparable](ring func(K)) *Clock[K] {
-	return &Clock[K]{ring: ring, byKey: map[K]*entry[K]{}, change: make(chan struct{}, 1)}
+	return &Clock[K]{ring: ring, start: time.Now(), byKey: map[K]*entry[K]{}, change: make(chan struct{}, 1)}
 }
 
 // Set makes the key due at the given time. It replaces an earlier time of the key.
@@ -34,7 +35,7 @@ func (c *Clock[K]) Set(key K, at time.Time) {
 		e.at = at
 		heap.Fix(&c.queue, e.index)
 	} else {
-		e = &entry[K]{key: key, at: at, since: time.Now()}
+		e = &entry[K]{key: key, at: at, since: time.Since(c.start)}
 		c.byKey[key] = e
 		heap.Push(&c.queue, e)
 	}
@@ -68,7 +69,7 @@ func (c *Clock[K]) Count(of func(K) bool) (n int, oldest time.Duration) {
 	for key, e := range c.byKey {
 		if of(key) {
 			n++
-			oldest = max(oldest, time.Since(e.since))
+			oldest = max(oldest, time.Since(c.start)-e.since)
 		}
 	}
 	return n, oldest
@@ -134,7 +135,7 @@ func (c *Clock[K]) wake() {
 type entry[K comparable] struct {
 	key   K
 	at    time.Time
-	since time.Time // start of the wait
+	since time.Duration // from the start of the clock to that of the wait; shorter than a time
 	index int
 }
 

@@ -185,11 +185,12 @@ func (t *Task) start(c *Call, r *run) bool {
 	if t.stop != nil {
 		return false
 	}
-	t.started, t.hurried, t.unfit = time.Now(), false, false
-	if t.retries == 0 {
-		t.since = t.started
+	now := time.Now()
+	if t.failing += now.Sub(t.started); t.retries == 0 {
+		t.failing = 0
 	}
-	req.Handler, req.Retry, req.Started = t.spec.Handler, t.retries, t.since
+	t.started, t.hurried, t.unfit = now, false, false
+	req.Handler, req.Retry, req.Started = t.spec.Handler, int(t.retries), now.Add(-t.failing)
 	if of := req.Key; of != nil {
 		req.Key = func() string { return of() + "/" + t.spec.ID }
 	}
@@ -217,7 +218,7 @@ func (t *Task) judge(ctx context.Context, err error) error {
 
 // note records the outcome of an attempt. It returns the number of failed attempts
 // before it.
-func (t *Task) note(outcome execute.Outcome, next handler.Opt[time.Duration]) (before int) {
+func (t *Task) note(outcome execute.Outcome, next handler.Opt[time.Duration]) (before int32) {
 	t.object.mu.Lock()
 	defer t.object.mu.Unlock()
 	before = t.retries
@@ -239,7 +240,7 @@ func (t *Task) note(outcome execute.Outcome, next handler.Opt[time.Duration]) (b
 }
 
 // restore sets the number of failed attempts.
-func (t *Task) restore(retries int) {
+func (t *Task) restore(retries int32) {
 	t.object.mu.Lock()
 	defer t.object.mu.Unlock()
 	t.retries = retries

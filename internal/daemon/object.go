@@ -22,10 +22,28 @@ type Object struct {
 	responded string         // version in the response to the last write; empty after other writes to the object
 	touched   time.Time      // last change of the essence, or first sight
 	tasks     []*Task
-	over      []*Spec // must not be spawned again
-	suspended []*Task // timers that a pause of the object has ended; they continue their schedules after it
-	gone      bool    // deleted, or no longer served
+	former    []former
+	gone      bool // deleted, or no longer served
 }
+
+// former is a task that has ended, and is remembered. One slice for both kinds takes less memory
+// than two, and most objects have neither.
+type former struct {
+	spec *Spec
+	// paused is the timer, if a pause of the object has ended it: it continues its schedule after
+	// that. nil means that the spec is over: it must not be spawned again.
+	paused *Task
+}
+
+// over reports whether the spec must not be spawned again. The lock must be held.
+func (o *Object) over(spec *Spec) bool { return slices.Contains(o.former, former{spec: spec}) }
+
+// dropPaused drops the schedules of paused timers for which drop returns true. The lock must be held.
+func (o *Object) dropPaused(drop func(*Spec) bool) {
+	o.former = slices.DeleteFunc(o.former, func(f former) bool { return f.paused != nil && drop(f.spec) })
+}
+
+func always(*Spec) bool { return true }
 
 // See updates the live view of the object for events that do not reach Sight.
 func (o *Object) See(body *object.Body) {
@@ -149,7 +167,8 @@ func (o *Object) Forget(why error) {
 		return
 	}
 	o.mu.Lock()
-	o.gone, o.suspended = true, nil
+	o.gone = true
+	o.dropPaused(always)
 	o.mu.Unlock()
 	o.stopAll(why)
 }
@@ -186,8 +205,10 @@ func (o *Object) IDs() (tasks, over []string) {
 	for _, t := range o.tasks {
 		tasks = append(tasks, t.spec.ID)
 	}
-	for _, spec := range o.over {
-		over = append(over, spec.ID)
+	for _, f := range o.former {
+		if f.paused == nil {
+			over = append(over, f.spec.ID)
+		}
 	}
 	return tasks, over
 }
@@ -198,7 +219,7 @@ func (o *Object) isOver(spec *Spec) bool {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Contains(o.over, spec)
+	return o.over(spec)
 }
 
 // missing returns the matching specs without a task that are not over.
@@ -206,7 +227,7 @@ func (o *Object) missing(matching []*Spec) (missing []*Spec) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, spec := range matching {
-		if slices.Contains(o.over, spec) || slices.ContainsFunc(o.tasks, func(t *Task) bool { return t.spec == spec }) {
+		if o.over(spec) || slices.ContainsFunc(o.tasks, func(t *Task) bool { return t.spec == spec }) {
 			continue
 		}
 		missing = append(missing, spec)
@@ -242,7 +263,7 @@ func (o *Object) update(seen Sighting, matching []*Spec, starts map[*Spec]time.D
 			t.proceed(now, &then)
 		}
 	}
-	if len(o.tasks)+len(o.over)+len(o.suspended) == 0 && !o.gone {
+	if len(o.tasks)+len(o.former) == 0 && !o.gone {
 		return nil, handler.Opt[time.Duration]{}
 	}
 	return o, o.due(now)
@@ -274,23 +295,23 @@ func (o *Object) spawn(starts map[*Spec]time.Duration, now time.Time) (spawned [
 // resume gives a new task the schedule of the timer that a pause has ended, if there is
 // one.
 func (o *Object) resume(t *Task) {
-	i := slices.IndexFunc(o.suspended, func(former *Task) bool { return former.spec == t.spec })
+	i := slices.IndexFunc(o.former, func(f former) bool { return f.paused != nil && f.spec == t.spec })
 	if i < 0 {
 		return
 	}
-	former := o.suspended[i]
-	o.suspended = slices.Delete(o.suspended, i, i+1)
-	t.timing, t.retries, t.since, t.unfit, t.misfit = former.timing, former.retries, former.since, former.unfit, former.misfit
+	paused := o.former[i].paused
+	o.former = slices.Delete(o.former, i, i+1)
+	t.timing, t.retries, t.failing, t.unfit, t.misfit = paused.timing, paused.retries, paused.failing, paused.unfit, paused.misfit
 }
 
-// forgetSchedules drops the schedules of suspended timers if the object is being deleted,
+// forgetSchedules drops the schedules of paused timers if the object is being deleted,
 // and those whose filters do not match after the pause.
 func (o *Object) forgetSchedules(seen Sighting, matching []*Spec) {
 	switch {
 	case seen.Request.Body.Deleting:
-		o.suspended = nil
+		o.dropPaused(always)
 	case !seen.Paused:
-		o.suspended = slices.DeleteFunc(o.suspended, func(t *Task) bool { return !slices.Contains(matching, t.spec) })
+		o.dropPaused(func(spec *Spec) bool { return !slices.Contains(matching, spec) })
 	}
 }
 

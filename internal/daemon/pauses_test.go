@@ -229,7 +229,7 @@ func TestAForgottenObjectKeepsNoSchedule(t *testing.T) {
 		time.Sleep(time.Hour)
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if len(o.suspended) > 0 {
+		if len(o.former) > 0 {
 			t.Error("the schedule of a timer is kept")
 		}
 	})

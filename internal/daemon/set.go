@@ -6,6 +6,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -116,6 +117,9 @@ type Config struct {
 type Sighting struct {
 	// Request is the request for filters. Its body is the newest version.
 	Request *handler.Request
+	// Key is the key of the object, if the caller keeps it anyway: a copy per object would take
+	// memory. Default: a copy of that of the body.
+	Key string
 	// Changed is true for a watch event if the essence differs from the last handled
 	// one, or was never handled. It restarts the idle time.
 	Changed bool
@@ -155,7 +159,7 @@ func (s *Set) Sight(o *Object, seen Sighting) (kept *Object, due handler.Opt[tim
 		if len(matching) == 0 {
 			return nil, due
 		}
-		o = &Object{set: s, key: r.Body.Key(), again: seen.Again, touched: time.Now()}
+		o = &Object{set: s, key: cmp.Or(seen.Key, r.Body.Key()), again: seen.Again, touched: time.Now()}
 	}
 	// Users' code is called without a lock, so spawning takes two steps. No other
 	// goroutine spawns tasks for this object meanwhile.

@@ -15,13 +15,13 @@ type Task struct {
 	spec   *Spec
 
 	timing
-	retries int       // failed attempts in a row
-	since   time.Time // start of the first of them
+	failing time.Duration // from the start of the first failed attempt in a row to the start of the last call
 
-	unfit  bool // the object could not be decoded in the last attempt
-	moving bool // being called or written for; counted by the set
-	ended  bool // removed from the object's tasks
-	paused bool // stopped by a pause of the object
+	retries int32 // failed attempts in a row
+	unfit   bool  // the object could not be decoded in the last attempt
+	moving  bool  // being called or written for; counted by the set
+	ended   bool  // removed from the object's tasks
+	paused  bool  // stopped by a pause of the object
 
 	misfit *misfit // nil means that the last call could decode the object
 	unsent *unsent // the result that could not be written yet
@@ -225,10 +225,10 @@ func (t *Task) end(then *actions) {
 	s.Clock.Cancel(t)
 	switch {
 	case t.stop == nil:
-		o.over = append(o.over, t.spec)
+		o.former = append(o.former, former{spec: t.spec})
 	case t.paused && t.spec.Timer && !t.spec.over(t.timing) && !o.gone:
 		// A client can start and end pauses at any rate, and calls must not follow it.
-		o.suspended = append(o.suspended, t)
+		o.former = append(o.former, former{t.spec, t})
 	}
 	switch {
 	case t.spec.Timer:

@@ -80,6 +80,7 @@ func (v *view) updateDaemons(isEvent bool) delay {
 	}
 	kept, due := p.Daemons.Sight(m.daemons.Load(), daemon.Sighting{
 		Request:   p.daemonRequest(m, v.body),
+		Key:       m.key(v.body),
 		Changed:   isEvent && len(v.cause.Diff) > 0,
 		Unguarded: !v.blocked,
 		Paused:    v.pause != nil,

@@ -309,6 +309,15 @@ func memoryOf(id object.Identity, listed bool) *Memory {
 // UID returns the uid of the object.
 func (m *Memory) UID() string { return m.names[:m.uid] }
 
+// key returns the key of the object. It is part of the text of the memory, if possible: what keeps
+// it needs no copy.
+func (m *Memory) key(body *object.Body) string {
+	if key := body.Key(); key != m.UID() {
+		return key
+	}
+	return m.UID()
+}
+
 // Name returns the name of the object.
 func (m *Memory) Name() string { return m.names[m.uid:] }
 
