@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"os"
 	"slices"
@@ -105,7 +106,7 @@ func declare(widgets *gopf.Resource[*widget.Widget], what string, interval time.
 			return nil
 		})
 	case "timer":
-		due := &schedule{interval: interval, last: map[string]time.Time{}}
+		due := newSchedule(interval)
 		widgets.Timer("timer", interval, func(_ context.Context, t *gopf.Tick[*widget.Widget]) error {
 			counter.Late(due.lateness(t.Object.Name))
 			return nil
@@ -119,21 +120,29 @@ func declare(widgets *gopf.Resource[*widget.Widget], what string, interval time.
 	}
 }
 
-// schedule records when calls for objects are due.
+// schedule records when calls for objects are due. It takes little memory, because it counts as
+// memory of the operator: it keeps hashes of names, and times as durations.
 type schedule struct {
 	interval time.Duration
+	start    time.Time
+	seed     maphash.Seed
 	mu       sync.Mutex
-	last     map[string]time.Time
+	last     map[uint64]time.Duration
+}
+
+func newSchedule(interval time.Duration) *schedule {
+	return &schedule{interval: interval, start: time.Now(), seed: maphash.MakeSeed(), last: map[uint64]time.Duration{}}
 }
 
 // lateness returns the delay of the current call. It is 0 at the first call.
 func (s *schedule) lateness(name string) time.Duration {
+	object := maphash.String(s.seed, name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	last, known := s.last[name]
-	if s.last[name] = now; !known {
+	now := time.Since(s.start)
+	last, known := s.last[object]
+	if s.last[object] = now; !known {
 		return 0
 	}
-	return now.Sub(last) - s.interval
+	return now - last - s.interval
 }
