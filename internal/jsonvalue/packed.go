@@ -61,7 +61,7 @@ func Memory(text []byte) int {
 func PackedMemory(raw []byte) (memory int) {
 	raw = unescaped(raw)
 	left := maxMeasured
-	var m measurer
+	var m *measurer // most objects need none
 	for {
 		at := bytes.Index(raw, []byte(packedStart))
 		if at < 0 {
@@ -73,6 +73,9 @@ func PackedMemory(raw []byte) (memory int) {
 			end = len(raw)
 		}
 		if left > 0 {
+			if m == nil {
+				m = &measurer{}
+			}
 			size, of := m.measure(raw[:end])
 			left -= max(size, leastMeasured)
 			memory += of

@@ -392,13 +392,26 @@ func (b *Body) Labels() map[string]any { return b.stringMap("labels") }
 func (b *Body) Annotations() map[string]any { return b.stringMap("annotations") }
 
 func (b *Body) stringMap(name string) map[string]any {
+	if b.lacks(name) {
+		return nil
+	}
 	v, _ := b.Lookup("metadata", name)
 	m, _ := v.(map[string]any)
 	return m
 }
 
-// Finalizers returns the object's finalizers in order.
+// lacks reports whether the metadata certainly has no such field, without decoding it. Each turn
+// asks for annotations and finalizers, and objects without both need no decoded metadata.
+func (b *Body) lacks(field string) bool {
+	metadata, _ := b.parts.metadata.of(b.raw)
+	return bytes.IndexByte(metadata, '\\') < 0 && !bytes.Contains(metadata, []byte(`"`+field+`"`)) // names may be escaped
+}
+
+// Finalizers returns the object's finalizers in order. nil means that there are none.
 func (b *Body) Finalizers() []string {
+	if b.lacks("finalizers") {
+		return nil
+	}
 	v, _ := b.Lookup("metadata", "finalizers")
 	list, _ := v.([]any)
 	found := make([]string, 0, len(list))
