@@ -80,7 +80,7 @@ func (c *Controller) daemonsOf(handlers handler.Set) *daemon.Set {
 		Room: c.room, Admit: c.admit,
 		Write: func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error) {
 			applier := apply.Applier{API: shared.Client, Resource: c.processor.Resource, Log: c.processor.Logger(body), Fresh: fresh, Jitter: shared.Process.Jitter}
-			leave, err := shared.Heavy.Enter(ctx, body)
+			leave, err := shared.Heavy.Enter(ctx, body, p)
 			if err != nil {
 				return body, err
 			}

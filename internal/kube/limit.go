@@ -4,20 +4,28 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // InFlight limits concurrent requests adaptively. The limit is halved when the server
-// is overloaded, and grows slowly while successful requests use it up.
+// is overloaded, and grows slowly while successful requests use it up. It grows beyond Start
+// only while the responses are fast: more requests make a busy server slower for all its clients.
 type InFlight struct {
 	Start    int // Default: 32.
 	Min, Max int // Default: 1 and 256.
 }
 
+// slowResponse is the time from which a response is slow.
+const slowResponse = 500 * time.Millisecond
+
 // adapt returns the limit after a request has finished. busy is the number of requests
 // in flight, including this one.
-func (b InFlight) adapt(limit float64, busy int, overloaded bool) float64 {
+func (b InFlight) adapt(limit float64, busy int, took time.Duration, overloaded bool) float64 {
 	if overloaded {
 		return max(limit/2, float64(b.Min))
+	}
+	if took >= slowResponse && limit >= float64(b.Start) {
+		return limit
 	}
 	// A success proves something about the limit only if the limit was used.
 	if float64(busy) < limit/2 {
@@ -67,6 +75,7 @@ type limiter struct {
 type slot struct {
 	cuts      int
 	namespace string
+	began     time.Time
 }
 
 func newLimiter(b InFlight) *limiter {
@@ -82,7 +91,7 @@ func (l *limiter) acquire(ctx context.Context, namespace string) (slot, error) {
 	if len(l.waiting[namespace]) == 0 && l.free(namespace) { // those that wait have all of their slots
 		l.take(namespace)
 		defer l.mu.Unlock()
-		return slot{l.cuts, namespace}, nil
+		return slot{l.cuts, namespace, time.Now()}, nil
 	}
 	granted := make(chan struct{})
 	if len(l.waiting[namespace]) == 0 {
@@ -95,7 +104,7 @@ func (l *limiter) acquire(ctx context.Context, namespace string) (slot, error) {
 	case <-granted:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return slot{l.cuts, namespace}, nil
+		return slot{l.cuts, namespace, time.Now()}, nil
 	case <-ctx.Done():
 		l.abandon(namespace, granted)
 		return slot{}, context.Cause(ctx)
@@ -156,9 +165,9 @@ func (l *limiter) release(s slot, learnt learnt) {
 		// Only the first rejection under one limit counts, or one burst of rejections
 		// would reduce the limit to its minimum.
 		l.cuts++
-		l.limit = l.bounds.adapt(l.limit, l.busy, true)
+		l.limit = l.bounds.adapt(l.limit, l.busy, time.Since(s.began), true)
 	case learnt == succeeded:
-		l.limit = l.bounds.adapt(l.limit, l.busy, false)
+		l.limit = l.bounds.adapt(l.limit, l.busy, time.Since(s.began), false)
 	}
 	l.give(s.namespace)
 	l.grant()

@@ -16,6 +16,7 @@ func TestTheLimitAdapts(t *testing.T) {
 	cases := map[string]struct {
 		limit      float64
 		busy       int
+		took       time.Duration
 		overloaded bool
 		want       float64
 	}{
@@ -25,10 +26,13 @@ func TestTheLimitAdapts(t *testing.T) {
 		"grows while half used":   {limit: 10, busy: 5, want: 10.1},
 		"stays while hardly used": {limit: 10, busy: 4, want: 10},
 		"not above the maximum":   {limit: 40, busy: 40, want: 40},
+		"stays while slow":        {limit: 32, busy: 32, took: slowResponse, want: 32},
+		"grows while not so slow": {limit: 32, busy: 32, took: slowResponse - 1, want: 32 + 1./32},
+		"recovers while slow":     {limit: 10, busy: 10, took: slowResponse, want: 10.1},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := bounds.adapt(c.limit, c.busy, c.overloaded); got != c.want {
+			if got := bounds.adapt(c.limit, c.busy, c.took, c.overloaded); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

@@ -63,7 +63,7 @@ func TestWritesToLargeObjectsOfANamespaceAreSentOneByOne(t *testing.T) {
 		var all sync.WaitGroup
 		began := time.Now()
 		took := sync.Map{}
-		for namespace, size := range map[string]int{"large": heavyObject, "others": heavyObject, "small": 1000} {
+		for namespace, size := range map[string]int{"large": heavyObject, "others": heavyObject, "medium": heavyPart, "small": 1000} {
 			for i := range each {
 				body := sized(t, namespace, fmt.Sprint(namespace, i), size)
 				all.Go(func() {
@@ -80,7 +80,7 @@ func TestWritesToLargeObjectsOfANamespaceAreSentOneByOne(t *testing.T) {
 		for namespace, want := range map[string]struct {
 			most int
 			took time.Duration
-		}{"large": {1, each * time.Second}, "others": {1, each * time.Second}, "small": {each, time.Second}} {
+		}{"large": {1, each * time.Second}, "others": {1, each * time.Second}, "medium": {4, 2 * time.Second}, "small": {each, time.Second}} {
 			if last, _ := took.Load(namespace); api.most[namespace] != want.most || last != want.took {
 				t.Errorf("%s: %d writes at the same time, all done after %v; want %d and %v", namespace, api.most[namespace], last, want.most, want.took)
 			}
@@ -101,13 +101,13 @@ func TestWritesToLargeObjectsOfANamespaceAreSentOneByOne(t *testing.T) {
 func TestAWriteThatWaitsForOthersEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, body := &HeavyWrites{}, sized(t, "a", "a", heavyObject)
-		leave, err := h.Enter(t.Context(), body)
+		leave, err := h.Enter(t.Context(), body, &patch.Patch{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := h.Enter(ctx, body); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := h.Enter(ctx, body, &patch.Patch{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the error is %v", err)
 		}
 		leave()
@@ -117,14 +117,24 @@ func TestAWriteThatWaitsForOthersEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// A small object may get large results.
+func TestLargePatchesAreHeavy(t *testing.T) {
+	var asked patch.Patch
+	asked.Set(strings.Repeat("x", heavyPart), "status", "result")
+	body := sized(t, "a", "a", 1000)
+	if h := (&HeavyWrites{}); h.limits(writeSize(body)) || !h.limits(writeSize(body, &asked)) {
+		t.Error("the size of the patch does not count")
+	}
+}
+
 // Clients can make the managedFields of a tiny object large, which the operator does not keep.
 func TestWritesToObjectsWithLargeManagedFieldsAreHeavy(t *testing.T) {
-	for size, want := range map[int]bool{1000: false, heavyObject / 2: true} {
+	for size, want := range map[int]bool{1000: false, heavyPart / 2: true} {
 		body, err := object.Parse(fmt.Appendf(nil, `{"metadata":{"name":"a","managedFields":[{"manager":%q}]}}`, strings.Repeat("m", size)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&HeavyWrites{}).limits(body); got != want {
+		if got := (&HeavyWrites{}).limits(writeSize(body)); got != want {
 			t.Errorf("managedFields of %d bytes: got %t", size, got)
 		}
 	}

@@ -354,9 +354,9 @@ func (v *view) teardown(ctx context.Context, c *change) {
 
 // childWrite is [reconcile.Task.Turn].
 func (r *reconciling) childWrite(ctx context.Context, namespace string, size int) (leave func(), err error) {
-	if r.Heavy == nil || size < heavyObject {
+	if !r.Heavy.limits(size) {
 		return func() {}, nil
 	}
-	r.aside(r.body, func() { leave, err = r.Heavy.enter(ctx, namespace) })
+	r.aside(r.body, func() { leave, err = r.Heavy.enter(ctx, namespace, size) })
 	return leave, err
 }

@@ -127,9 +127,9 @@ func (p *Processor) apply(ctx context.Context, a apply.Applier, body *object.Bod
 			after, err = body, &panicError{v, execute.PanicStack()}
 		}
 	}()
-	if p.Heavy.limits(body) {
+	if size := writeSize(body, asked, notes); p.Heavy.limits(size) {
 		var leave func()
-		if p.aside(body, func() { leave, err = p.Heavy.Enter(ctx, body) }); err != nil {
+		if p.aside(body, func() { leave, err = p.Heavy.enter(ctx, body.Namespace, size) }); err != nil {
 			return body, err
 		}
 		defer leave()

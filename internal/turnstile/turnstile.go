@@ -16,6 +16,7 @@ type Gate struct {
 // group has the calls of a group that run or wait.
 type group struct {
 	slots chan struct{}
+	next  chan struct{} // held by the call that takes its slots now: two calls with a part of theirs would wait for each other
 	calls int
 }
 
@@ -23,17 +24,38 @@ type group struct {
 // must be the same for all calls of a group. The caller must call leave after its call. The
 // only error is the cause of the end of ctx.
 func (g *Gate) Enter(ctx context.Context, name string, limit int) (leave func(), err error) {
+	return g.EnterAs(ctx, name, 1, limit)
+}
+
+// EnterAs is Enter for a call that counts as several, at most as many as the limit.
+func (g *Gate) EnterAs(ctx context.Context, name string, calls, limit int) (leave func(), err error) {
 	if g == nil {
 		return func() {}, nil
 	}
-	own := g.join(name, limit)
-	select {
-	case own.slots <- struct{}{}:
-		return func() { <-own.slots; g.part(name, own) }, nil
-	case <-ctx.Done():
+	own, taken := g.join(name, limit), 0
+	leave = func() {
+		for range taken {
+			<-own.slots
+		}
 		g.part(name, own)
+	}
+	select {
+	case own.next <- struct{}{}:
+		defer func() { <-own.next }()
+	case <-ctx.Done():
+		leave()
 		return nil, context.Cause(ctx)
 	}
+	for range min(calls, limit) {
+		select {
+		case own.slots <- struct{}{}:
+			taken++
+		case <-ctx.Done():
+			leave()
+			return nil, context.Cause(ctx)
+		}
+	}
+	return leave, nil
 }
 
 // Try is Enter without waiting. ok is false if the call would wait.
@@ -59,7 +81,7 @@ func (g *Gate) join(name string, limit int) *group {
 	}
 	own := g.groups[name]
 	if own == nil {
-		own = &group{slots: make(chan struct{}, limit)}
+		own = &group{slots: make(chan struct{}, limit), next: make(chan struct{}, 1)}
 		g.groups[name] = own
 	}
 	own.calls++
