@@ -27,7 +27,7 @@ type Object struct {
 }
 
 // former is a task that has ended, and is remembered. One slice for both kinds takes less memory
-// than two, and most objects have neither.
+// than two. Most objects have none.
 type former struct {
 	spec *Spec
 	// paused is the timer, if a pause of the object has ended it: it continues its schedule after

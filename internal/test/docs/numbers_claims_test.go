@@ -260,6 +260,8 @@ func claims(t *testing.T) map[string][]string {
 			"more than " + costlyMemory + " MiB of values",
 			"at most " + mib(constant("internal/controller", "costlyTurns")) + " MiB of memory together",
 			"an object of " + kib(constant("internal/process", "heavyObject")) + " KiB or more in flight",
+			"objects of " + kib(constant("internal/process", "heavyPart")) + " KiB or more: four of them",
+			"count as one of " + kib(constant("internal/process", "heavyObject")) + " KiB",
 			"have more than " + kib(constant("internal/reconcile", "largestManaged")) + " KiB",
 			"from about " + kib(constant("internal/controller", "modestTurn")) + " KiB of memory",
 			"take at most " + mib(constant("internal/controller", "modestTurns")) + " MiB together",
