@@ -17,7 +17,14 @@ import (
 // one JSON patch that is bound to the version of the body. If the object is newer, it
 // returns a conflict: the caller reads the object and decides again.
 func (a Applier) finalize(ctx context.Context, body *object.Body, s step) (*object.Body, error) {
-	ops := append(patch.Ops(body.Map(), s.fields, metadataOnly), s.finalizer.ops(body)...)
+	// Only what the patch changes is decoded: the object may be large, and it waits for the response.
+	changed := make(map[string]any, len(s.fields))
+	for name := range s.fields {
+		if value, ok := body.Lookup(name); ok {
+			changed[name] = value
+		}
+	}
+	ops := append(patch.Ops(changed, s.fields, metadataOnly), s.finalizer.ops(body)...)
 	if len(ops) == 0 {
 		return body, nil // the object is as wanted, or the removal is no longer right
 	}

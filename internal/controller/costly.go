@@ -169,6 +169,9 @@ func (c *Controller) callMemoryOf(b *object.Body) int {
 
 // aside is the [process.Processor.Aside] of the controller, and inside its Inside.
 func (c *Controller) aside(b *object.Body, call func()) {
+	if b.Memory() >= heldObject {
+		b.Forget() // filters have decoded parts of the object, and handlers may take hours
+	}
 	c.queue.Aside(b.Namespace, c.callMemoryOf(b), call)
 }
 

@@ -324,6 +324,14 @@ func (b *Body) member(name string) (v any, ok bool) {
 	return v, true
 }
 
+// Forget drops the decoded values, which are decoded again when they are needed. Values that were
+// returned stay valid.
+func (b *Body) Forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fields, b.decoded = nil, false
+}
+
 // find returns the JSON of a top-level member.
 func (b *Body) find(name string) (value []byte, ok bool) {
 	switch name {

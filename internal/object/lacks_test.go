@@ -36,3 +36,15 @@ func TestMetadataWithoutAnnotationsAndFinalizersIsNotDecoded(t *testing.T) {
 		t.Errorf("%v allocations", allocated)
 	}
 }
+
+func TestForgottenValuesAreDecodedAgain(t *testing.T) {
+	b := mustParse(t, []byte(`{"kind":"X","metadata":{"name":"x","annotations":{"a":"b"}},"spec":{"n":1}}`))
+	whole, spec := b.Map(), b.Annotations()
+	b.Forget()
+	if b.Annotations()["a"] != "b" || b.Map()["spec"].(map[string]any)["n"] != int64(1) {
+		t.Error("a value is lost")
+	}
+	if spec["a"] != "b" || whole["kind"] != "X" {
+		t.Error("a returned value has changed")
+	}
+}
