@@ -379,13 +379,14 @@ func BenchmarkSettledTest(b *testing.B) {
 		"same bytes":    {g, noted(b, typical)},
 		"same meaning":  {g, noted(b, strings.Replace(typical, "volume1", "völume", 1))},
 		"in the status": {state, inStatus(b, typical)},
+		"a new object":  {state, []byte(typical)},
 	} {
 		g, raw := c.test, c.raw
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if !g.Run(raw).Settled {
-					b.Fatal("not settled")
+				if g.Run(raw).Settled != (name != "a new object") {
+					b.Fatal("the result is wrong")
 				}
 			}
 		})

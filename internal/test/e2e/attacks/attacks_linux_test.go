@@ -40,6 +40,7 @@ var list = []attack{
 	{"wide objects with full annotations", (*scene).fullWideObjects},
 	{"objects and reviews that are large as a Go type", (*scene).typedObjects},
 	{"objects that grow while handlers run", (*scene).growingObjects},
+	{"medium objects with many sub-handlers", (*scene).manySubs},
 	{"children", (*scene).children},
 	{"an object that many owners refer to", (*scene).referrers},
 }

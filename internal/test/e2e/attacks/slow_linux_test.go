@@ -46,3 +46,13 @@ func (s *scene) growingObjects() []string {
 	time.Sleep(time.Duration(size(3, 10)) * time.Second) // the first handlers end
 	return nil
 }
+
+// manySubs makes medium objects whose handlers declare many sub-handlers. The end of each is a
+// write to the object, and many such writes at the same time delay the watches of the API server.
+func (s *scene) manySubs() []string {
+	all(size(16, 36), func(i int) {
+		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("subs-%d", i), fmt.Sprintf(`{"field":"x","subs":99,"filler":%q}`, strings.Repeat("x", 110_000))))
+	})
+	time.Sleep(time.Duration(size(8, 30)) * time.Second)
+	return nil
+}
