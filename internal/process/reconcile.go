@@ -449,7 +449,7 @@ func (r *reconciling) finding(ctx context.Context) func(children.Key) (handler.C
 		if c == nil || !c.BelongsTo(r.body.UID, r.body.Namespace) {
 			return nil, readiness.Verdict{}
 		}
-		content := r.Reconcile.Runner.Content(ctx, c)
+		content := r.Reconcile.Runner.Content(ctx, r.body.Namespace, c)
 		if r.room == nil || c.HasContent() {
 			return content, c.Readiness
 		}

@@ -39,7 +39,7 @@ func TestContentThatIsNotKeptIsRead(t *testing.T) {
 		"large, and deleted":   {huge, 0, 100 << 10, "read Widget w: it was deleted, or is another object now"},
 	} {
 		server.version, server.padding = test.version, test.padding
-		body, err := runner.Content(t.Context(), test.child)()
+		body, err := runner.Content(t.Context(), "default", test.child)()
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = body.ResourceVersion

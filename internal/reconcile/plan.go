@@ -99,7 +99,7 @@ func (x *run) plan(ctx context.Context, w *handler.Wanted) (Step, error) {
 		}
 	}
 	if child != nil && step.Verb != children.Change && step.Verb != children.Wait {
-		x.ready[w], _, _ = Ready(w, child.Readiness, x.Content(ctx, child))
+		x.ready[w], _, _ = Ready(w, child.Readiness, x.Content(ctx, x.Owner.Namespace, child))
 	}
 	return step, nil
 }
@@ -108,7 +108,7 @@ func (x *run) plan(ctx context.Context, w *handler.Wanted) (Step, error) {
 func (x *run) dryRun(ctx context.Context, w *handler.Wanted, child *childwatch.Child) (diff.Diff, error) {
 	fields, before := w.Fields, any(nil)
 	if child != nil {
-		body, err := x.Content(ctx, child)()
+		body, err := x.Content(ctx, x.Owner.Namespace, child)()
 		if err != nil {
 			return nil, err
 		}

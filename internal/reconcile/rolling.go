@@ -65,7 +65,7 @@ func (x *run) isReady(ctx context.Context, w *handler.Wanted, child *childwatch.
 	if last, ok := x.judged[w]; ok && last.child.Same(child) {
 		return last.ready
 	}
-	ready, _, _ := Ready(w, child.Readiness, x.Content(ctx, child))
+	ready, _, _ := Ready(w, child.Readiness, x.Content(ctx, x.Owner.Namespace, child))
 	if x.judged == nil {
 		x.judged = map[*handler.Wanted]judged{}
 	}

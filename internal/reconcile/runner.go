@@ -366,7 +366,7 @@ func (x *run) conclude(ctx context.Context, w *handler.Wanted, child *childwatch
 		e.Stamp, e.Digest = known.Stamp, known.Digest // they do not count
 	}
 	x.put(e)
-	ready, failed, message := Ready(w, child.Readiness, x.Content(ctx, child))
+	ready, failed, message := Ready(w, child.Readiness, x.Content(ctx, x.Owner.Namespace, child))
 	x.ready[w] = ready
 	switch {
 	case w.Problem != nil:
@@ -461,7 +461,7 @@ func (x *run) isOfAnother(ctx context.Context, child *childwatch.Child) (bool, e
 	if child.Owner == "" {
 		return false, nil
 	}
-	body, err := x.Content(ctx, child)()
+	body, err := x.Content(ctx, x.Owner.Namespace, child)()
 	if err != nil {
 		return false, err
 	}
@@ -482,7 +482,7 @@ func (x *run) exists(ctx context.Context, k children.Key, uid string) bool {
 	}
 	var body *object.Body
 	if err == nil {
-		body, err = x.getOne(ctx, info, k)
+		body, err = x.getOne(ctx, x.Owner.Namespace, info, k) // not that of k, which any client may name
 	}
 	return err != nil || body != nil && body.UID == uid
 }
@@ -524,9 +524,9 @@ func (r *Runner) get(ctx context.Context, info kind.Info, k children.Key) (*obje
 	return body, err
 }
 
-// getOne is get within the limit of reads of the namespace.
-func (r *Runner) getOne(ctx context.Context, info kind.Info, k children.Key) (*object.Body, error) {
-	leave, err := r.enter(ctx, k.Namespace)
+// getOne is get within the limit of reads for owners in the namespace.
+func (r *Runner) getOne(ctx context.Context, namespace string, info kind.Info, k children.Key) (*object.Body, error) {
+	leave, err := r.enter(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -534,9 +534,9 @@ func (r *Runner) getOne(ctx context.Context, info kind.Info, k children.Key) (*o
 	return r.get(ctx, info, k)
 }
 
-// Content returns a function that returns the content of a child. It reads the child from
-// the API server if the store has not kept the content.
-func (r *Runner) Content(ctx context.Context, c *childwatch.Child) handler.Content {
+// Content returns a function that returns the content of a child, for an owner in the namespace.
+// It reads the child from the API server if the store has not kept the content.
+func (r *Runner) Content(ctx context.Context, namespace string, c *childwatch.Child) handler.Content {
 	return func() (*object.Body, error) {
 		if kept := c.Body(); kept != nil {
 			return kept, nil
@@ -544,7 +544,7 @@ func (r *Runner) Content(ctx context.Context, c *childwatch.Child) handler.Conte
 		info, err := r.info(ctx, time.Time{}, c.Key)
 		var now *object.Body
 		if err == nil {
-			now, err = r.getOne(ctx, info, c.Key)
+			now, err = r.getOne(ctx, namespace, info, c.Key)
 		}
 		if err == nil && (now == nil || now.UID != c.UID) {
 			err = errors.New("it was deleted, or is another object now") // its events follow
