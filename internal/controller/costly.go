@@ -43,6 +43,10 @@ const (
 	// handlers, at least for leastCalls without their objects.
 	callMemory = 48 << 10
 	leastCalls = 256
+	// declaringMemory is about the memory that a running reconcile handler takes beyond that, in
+	// bytes: declared children for which it does not ask for memory (see package process), and the
+	// desired states that are made of them.
+	declaringMemory = 96 << 10
 	// heldObject is the estimated memory of an object, in bytes, from which on it counts for
 	// the limit of the objects of daemons. A daemon takes 21 KB without it.
 	heldObject = 64 << 10
@@ -161,10 +165,14 @@ func (c *Controller) turnMemory(b *object.Body) int {
 // callMemoryOf estimates the memory of a running handler of an object, in bytes. The memory of
 // modest and costly turns is that of their budgets.
 func (c *Controller) callMemoryOf(b *object.Body) int {
-	if memory := c.turnMemory(b); memory < modestTurn {
-		return callMemory + memory
+	call := callMemory
+	if c.processor != nil && c.processor.Reconcile != nil {
+		call += declaringMemory
 	}
-	return callMemory
+	if memory := c.turnMemory(b); memory < modestTurn {
+		return call + memory
+	}
+	return call
 }
 
 // aside is the [process.Processor.Aside] of the controller, and inside its Inside.

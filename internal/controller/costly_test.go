@@ -111,6 +111,14 @@ func TestRunningHandlersCountWithTheirTurns(t *testing.T) {
 			t.Errorf("an object of %d bytes: %d KiB, want %d to %d", size, got, want[0], want[1])
 		}
 	}
+	c.processor = &process.Processor{Reconcile: &process.Reconcile{}}
+	b, err := object.Parse([]byte(`{"metadata":{"name":"a","uid":"u"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.callMemoryOf(b); got != callMemory+declaringMemory {
+		t.Errorf("with reconcile handlers: %d bytes", got)
+	}
 }
 
 // Daemons hold their objects for long. Those of large objects wait for each other, but not

@@ -249,6 +249,7 @@ func claims(t *testing.T) map[string][]string {
 			"there is memory: " + mib(constant("internal/controller", "modestTurns")/2) + " MiB",
 			"can refer to " + count(constant("internal/childwatch", "maxReferences")) + " others",
 			count(constant("internal/controller", "callMemory")/1024) + " KiB and its turn",
+			"with another " + count(constant("internal/controller", "declaringMemory")/1024) + " KiB",
 			"At least " + count(constant("internal/controller", "leastCalls")) + " run",
 			"fill the queue of a resource for " + count(int64(duration("internal/controller", "listPatience").Seconds())) + " s",
 			"fill twice the queue for " + count(int64(duration("internal/controller", "listPatience").Seconds())) + " s",
