@@ -73,9 +73,10 @@ func change(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
 		case <-time.After(time.Duration(wait) * time.Second):
 		}
 	}
-	subs, _ := gopf.ValueAt[int](c, "spec.subs")
-	for i := range subs {
-		c.Sub(strconv.Itoa(i), func(context.Context, *gopf.Change[gopf.Unstructured]) error { return nil })
+	if subs, _ := gopf.ValueAt[int](c, "spec.subs"); c.Reason == gopf.Create {
+		for i := range subs {
+			c.Sub(strconv.Itoa(i), func(context.Context, *gopf.Change[gopf.Unstructured]) error { return nil })
+		}
 	}
 	size, _ := gopf.ValueAt[string](c, "spec.field")
 	old, _ := c.OldValue()
