@@ -55,6 +55,7 @@ type connection struct {
 	since  time.Time // when the state began
 	unread int       // see [Connections.Unread]
 	used   bool      // it has had a request
+	served bool      // it was idle after a request
 }
 
 // newTimes is the number of connections that have sent nothing, as a multiple of Max.
@@ -154,8 +155,10 @@ func (c *Connections) end(excess net.Conn, peer string) {
 const recently = 5 * time.Second
 
 // choose returns the connection to close, which is not the given one: of the peer with
-// the most, an idle one, else a busy one, else one that was used recently; of those, the one that
-// is so for the longest time. fresh selects those that have sent nothing yet.
+// the most, an idle one, else a busy one with its first requests, else another busy one, else one
+// that was used recently; of those, the one that is so for the longest time. The connections of an
+// API server have had requests, unlike those of a burst from the same host. fresh selects those
+// that have sent nothing yet.
 func (c *Connections) choose(but net.Conn, fresh bool) (chosen net.Conn) {
 	var best *connection
 	for conn, one := range c.open {
@@ -178,10 +181,12 @@ func (c *Connections) rather(a, b *connection) bool {
 
 func rank(c *connection) int {
 	switch {
-	case c.state != http.StateIdle:
+	case c.state != http.StateIdle && !c.served:
 		return 2
-	case c.used && time.Since(c.since) < recently:
+	case c.state != http.StateIdle:
 		return 3
+	case c.used && time.Since(c.since) < recently:
+		return 4
 	}
 	return 1
 }
@@ -204,7 +209,7 @@ func (c *Connections) noted(conn net.Conn, state http.ConnState) (excess net.Con
 		c.remove(conn)
 	case state != one.state:
 		was := one.state
-		one.state, one.since = state, time.Now()
+		one.state, one.since, one.served = state, time.Now(), one.served || state == http.StateIdle && one.used
 		if was == http.StateNew {
 			if c.fresh--; len(c.open)-c.fresh > c.Max {
 				return c.evict(conn, false)

@@ -73,3 +73,31 @@ func (c *fakeConn) Close() error {
 	c.closed = true
 	return nil
 }
+
+// A burst from the host of the API server must not close its connections, whose reviews would be lost.
+func TestBusyConnectionsThatHaveServedRequestsAreClosedLast(t *testing.T) {
+	c := &Connections{Max: 3, open: map[net.Conn]*connection{}, peers: map[string]*peer{}}
+	add := func() (*fakeConn, net.Conn) {
+		raw := &fakeConn{peer: "10.0.0.1:1"}
+		conn := c.add(raw)
+		c.note(conn, http.StateActive)
+		c.open[conn].used = true // by its request
+		return raw, conn
+	}
+	server, conn := add()
+	c.note(conn, http.StateIdle)
+	c.note(conn, http.StateActive) // again, before all others
+	var burst []*fakeConn
+	for range 5 {
+		raw, _ := add()
+		burst = append(burst, raw)
+	}
+	if server.closed {
+		t.Error("the connection that has served a request was closed")
+	}
+	for i, raw := range burst {
+		if want := i < 3; raw.closed != want {
+			t.Errorf("connection %d of the burst: closed %t, want %t", i, raw.closed, want)
+		}
+	}
+}
