@@ -69,7 +69,7 @@ func Reconciliation[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...Call
 		if err != nil || child == nil || child.Owner != call.req.Body.UID {
 			return nil, readiness.Verdict{}
 		}
-		return runner.Content(context.Background(), child), child.Readiness
+		return runner.Content(context.Background(), k.Namespace, child), child.Readiness
 	}}
 	arg, err := gopf.TestArguments[T]{}.Reconciliation(call.req)
 	if err != nil {
