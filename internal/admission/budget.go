@@ -232,6 +232,18 @@ func (b *budget) release(by sender, weight int64) {
 	b.serve()
 }
 
+// move lets an acquired weight count for another namespace or client, even if that one then has
+// more than its part.
+func (b *budget) move(from, to sender, weight int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.give(from, -weight)
+	b.give(to, weight)
+	b.tidy(from)
+	b.tidy(to)
+	b.serve()
+}
+
 // serve serves the waiters for whom there is room. The lock must be held.
 func (b *budget) serve() {
 	for {

@@ -246,9 +246,24 @@ func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit i
 		case int64(len(body)) > limit:
 			return body, &http.MaxBytesError{Limit: limit}
 		case err != nil:
-			return b.end(l, body, err)
+			if body, err = b.end(l, body, err); err == nil && l.namespace == unknownNamespace {
+				b.rename(l, namespaceOf(body))
+			}
+			return body, err
 		}
 	}
+}
+
+// rename sets the namespace of a received letter whose beginning had none, because the object
+// has a very long name. Its room counts for the namespace from then on: otherwise a tenant could
+// have the part of a second one.
+func (b *inbox) rename(l *letter, namespace string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := l.sender()
+	l.namespace = namespace
+	b.small.move(was, l.sender(), l.small)
+	b.large.move(was, l.sender(), l.large)
 }
 
 // beginning reads the first bytes of a body: one more than the limit at most. An error

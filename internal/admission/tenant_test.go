@@ -112,6 +112,40 @@ func TestAFloodOfOneTenantDoesNotDelayTheReviewsOfOthers(t *testing.T) {
 	}
 }
 
+// API servers send the name of an object before its namespace, and call mutating webhooks before
+// they refuse long names. So the beginning of such a review has no namespace.
+func TestLongNamesGiveATenantNoSecondShare(t *testing.T) {
+	for name, spec := range map[string]any{"small": "x", "large": strings.Repeat("x", 100_000), "costly": values(200_000)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd(t)
+				var long map[string]any
+				if err := json.Unmarshal(c.review("attacker", "slow", spec), &long); err != nil {
+					t.Fatal(err)
+				}
+				long["request"].(map[string]any)["name"] = strings.Repeat("n", 3000)
+				raw, err := json.Marshal(long)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := namespaceOf(raw[:beginningSize]); got != unknownNamespace {
+					t.Fatalf("the beginning has the namespace %q", got)
+				}
+				stop := c.flood(80, "10.0.0.1", c.review("attacker", "slow", spec))
+				stopLong := c.flood(80, "10.0.0.1", raw)
+				time.Sleep(2500 * time.Millisecond)
+				for size, spec := range map[string]any{"small": "x", "80 KB": strings.Repeat("x", 80_000), "70 KB of values": values(70_000)} {
+					if code, took := c.send(t.Context(), "10.0.0.1", c.review("victim", "x", spec)); code != http.StatusOK || took > 0 {
+						t.Errorf("a review of another tenant, %s, got %d after %v", size, code, took)
+					}
+				}
+				stop()
+				stopLong()
+			})
+		})
+	}
+}
+
 // A network peer keeps some reviews open that count as more than the memory of all costly ones.
 func TestGiantReviewsOfOnePeerDoNotDelayThoseOfTheAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,7 @@ type References struct {
 	owners map[string][]*watcher // by the uid of the owner
 	named  map[name][]*referrers // sorted by the namespaces of the owners
 	known  map[string]*referent  // by uid
-	counts map[string]int        // of the references of owners, by their namespaces
+	counts map[string]int        // the weights of the references of owners, by their namespaces
 	wakes  wakes
 
 	// dropped are handlers of owners that were dropped, whose references are not forgotten yet.
@@ -44,6 +44,9 @@ type References struct {
 }
 
 type name struct{ namespace, name string }
+
+// weight returns what a reference to the name counts for the limit.
+func (n name) weight() int { return 1 + (len(n.namespace)+len(n.name))/weightText }
 
 // watcher is a handler of an owner, with its references.
 type watcher struct {
@@ -67,11 +70,15 @@ type use struct {
 }
 
 // maxReferences limits the references of all owners in a namespace: their names come from
-// objects of tenants. Each takes about 200 bytes.
+// objects of tenants. Each takes about 200 bytes, and its text.
 const maxReferences = 200_000
 
+// weightText is the length of a text that counts as one more reference. Nothing bounds the names
+// that a function returns: they may be whole texts of a spec.
+const weightText = 128
+
 // ErrTooManyReferences means that the owners of a namespace have too many references.
-var ErrTooManyReferences = fmt.Errorf("the objects of the namespace refer to more than %d objects", maxReferences)
+var ErrTooManyReferences = fmt.Errorf("the objects of the namespace refer to more than %d objects, where %d bytes of names count as one more", maxReferences, weightText)
 
 // referent is an object of a watched kind.
 type referent struct {
@@ -103,12 +110,17 @@ func (r *References) Set(owner, namespace, handler string, refs []Reference) err
 	if len(refs) == 0 {
 		return nil
 	}
-	if !r.reserve(namespace, len(refs)) {
+	weight := 0
+	for _, ref := range refs {
+		weight += name{ref.Namespace, ref.Name}.weight()
+	}
+	if !r.reserve(namespace, weight) {
 		return ErrTooManyReferences
 	}
 	w := &watcher{owner: owner, namespace: namespace, handler: handler, names: make([]name, len(refs)), of: make([]*kind.Selector, len(refs)), places: make([]uint32, len(refs))}
 	r.inParts(len(refs), func(i int) {
-		n := name{refs[i].Namespace, refs[i].Name}
+		// A copy, because the texts may be parts of much longer ones.
+		n := name{strings.Clone(refs[i].Namespace), strings.Clone(refs[i].Name)}
 		to := r.to(n, namespace)
 		w.names[i], w.of[i], w.places[i] = n, refs[i].Of, uint32(len(to.uses))
 		to.uses = append(to.uses, use{w, uint32(i)})
@@ -138,14 +150,14 @@ func (r *References) detach(owner, handler string, refs []Reference) (former *wa
 	return former, false
 }
 
-// reserve counts references of the namespace, unless there would be too many.
-func (r *References) reserve(namespace string, n int) (ok bool) {
+// reserve counts references of the namespace by their weight, unless there would be too many.
+func (r *References) reserve(namespace string, weight int) (ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.counts[namespace]+n > maxReferences {
+	if r.counts[namespace]+weight > maxReferences {
 		return false
 	}
-	r.counts[namespace] += n
+	r.counts[namespace] += weight
 	return true
 }
 
@@ -235,7 +247,7 @@ func (r *References) forget(w *watcher) {
 		if to.uses = to.uses[:len(to.uses)-1]; len(to.uses) == 0 {
 			r.remove(n, to)
 		}
-		if r.counts[w.namespace]--; r.counts[w.namespace] == 0 {
+		if r.counts[w.namespace] -= n.weight(); r.counts[w.namespace] == 0 {
 			delete(r.counts, w.namespace)
 		}
 	})

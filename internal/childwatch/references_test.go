@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -152,6 +153,61 @@ func TestReferencesAreLimitedByNamespace(t *testing.T) {
 	if len(refs.counts)+len(refs.named)+len(refs.owners) > 0 {
 		t.Errorf("%v, %d names and %d owners are left", refs.counts, len(refs.named), len(refs.owners))
 	}
+}
+
+// The names that a function of Watches returns may be whole texts of a spec.
+func TestLongNamesOfReferencesCountWithTheirLength(t *testing.T) {
+	t.Parallel()
+	of, err := kind.Parse("secrets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := NewReferences(func(string, string) {})
+	const length = 256 << 10
+	text := strings.Repeat("x", length)
+	kept := 0
+	for i := range 1000 {
+		if err := refs.Set(fmt.Sprint(i), "tenant", "one", []Reference{{Of: &of, Name: text + fmt.Sprint(i)}}); err == nil {
+			kept++
+		} else if !errors.Is(err, ErrTooManyReferences) {
+			t.Fatal(err)
+		}
+	}
+	if most := maxReferences * weightText / length; kept > most || kept < most/2 {
+		t.Errorf("%d names of %d bytes are kept, want at most %d", kept, length, most)
+	}
+	for i := range 1000 {
+		refs.Drop(fmt.Sprint(i))
+	}
+	refs.wakes.done.Wait()
+	if len(refs.counts)+len(refs.named)+len(refs.owners) > 0 {
+		t.Errorf("%v, %d names and %d owners are left", refs.counts, len(refs.named), len(refs.owners))
+	}
+}
+
+// A function of Watches may split a long text into names.
+func TestReferencesDoNotKeepTheTextsTheirNamesArePartsOf(t *testing.T) {
+	of, err := kind.Parse("secrets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := NewReferences(func(string, string) {})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	const owners, length = 100, 1 << 20
+	for i := range owners {
+		text := strings.Repeat("x", length)
+		if err := refs.Set(fmt.Sprint(i), "tenant", "one", []Reference{{Of: &of, Namespace: text[:5], Name: text[:10]}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if kept := after.HeapAlloc - min(after.HeapAlloc, before.HeapAlloc); kept > owners*length/10 {
+		t.Errorf("%d owners keep %d bytes", owners, kept)
+	}
+	runtime.KeepAlive(refs)
 }
 
 // One owner may have as many references as its namespace. Watches and other turns need the lock.
