@@ -4,6 +4,7 @@ package object
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/jsonvalue"
+	"gopf.dev/gopf/internal/terminal"
 	"gopf.dev/gopf/internal/unmarshal"
 )
 
@@ -367,12 +369,26 @@ func (b *Body) Fields() (map[string]any, error) { return jsonvalue.Object(b.raw)
 // written in Go survive that. Field names are case-sensitive, as for the API server.
 //
 // Objects that would take too much memory or time are refused: see [footprint.Type.Check].
+//
+// Long errors are cut, and then wrap no other error: those of many types, such as durations,
+// quote the value, with up to four bytes for each of its bytes.
 func (b *Body) Decode(into any) error {
 	if err := footprint.Of(reflect.TypeOf(into)).Check(b.raw); err != nil {
 		return err
 	}
-	return unmarshal.Into(b.raw, into)
+	err := unmarshal.Into(b.raw, into)
+	if err == nil {
+		return nil
+	}
+	if text := err.Error(); len(text) > longestError {
+		return errors.New(terminal.Cut(text, longestError))
+	}
+	return err
 }
+
+// longestError is the length of the longest error of [Body.Decode], in bytes. It is kept with the
+// object until the object changes.
+const longestError = 1024
 
 // Lookup returns the value at a path. A null value is found, with ok set. It decodes
 // only the top-level member in which the path starts.

@@ -2,10 +2,12 @@ package object
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf/internal/footprint"
 )
@@ -105,5 +107,35 @@ func TestObjectsThatAreTooLargeAsAGoTypeAreNotDecoded(t *testing.T) {
 		if _, is := errors.AsType[*footprint.TooLargeError](err); is != refused || refused && into.Items != nil || !refused && len(into.Items) != n+1 {
 			t.Errorf("%d elements: %v", n, err)
 		}
+	}
+}
+
+// The decoder of a duration quotes its text.
+func TestLongErrorsOfDecodersAreCut(t *testing.T) {
+	var into struct {
+		Spec struct {
+			Every metav1.Duration `json:"every"`
+		} `json:"spec"`
+	}
+	for name, test := range map[string]struct {
+		every string
+		long  bool
+	}{
+		"short": {"soon", false},
+		"long":  {strings.Repeat("é", 100_000), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := mustParse(t, fmt.Appendf(nil, `{"kind":"X","metadata":{"name":"x"},"spec":{"every":%q}}`, test.every))
+			err := b.Decode(&into)
+			if err == nil || len(err.Error()) > longestError || !strings.Contains(err.Error(), "invalid duration") {
+				t.Fatalf("got %.100v", err)
+			}
+			if cut := strings.HasSuffix(err.Error(), "…"); cut != test.long {
+				t.Errorf("cut: %v: %.200v", cut, err)
+			}
+			if test.long && errors.Unwrap(err) != nil {
+				t.Error("the long error is kept")
+			}
+		})
 	}
 }
