@@ -53,6 +53,13 @@ func (e Event) cut() Event {
 	return e
 }
 
+// copied returns the event with its own texts. Those of handlers may be parts of texts of an
+// object, which would stay in memory with them.
+func (e Event) copied() Event {
+	e.Type, e.Reason, e.Message = strings.Clone(e.Type), strings.Clone(e.Reason), strings.Clone(e.Message)
+	return e
+}
+
 // clip returns at most the first n bytes of a text. It never splits a character, and does not
 // keep the whole text in memory.
 func clip(text string, n int) string {

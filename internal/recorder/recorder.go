@@ -99,7 +99,7 @@ func (p *Poster) Post(e Event) {
 		r.more++
 		return
 	}
-	if p.put(e) {
+	if e = e.copied(); p.put(e) {
 		p.seen.Put(e.About.Namespace, e, &repeated{since: time.Now()}, p.conclude)
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -217,6 +219,25 @@ func TestWaitingEventsAreShort(t *testing.T) {
 			return false
 		})
 	})
+}
+
+// A handler may post the first line of a long text of an object.
+func TestEventsDoNotKeepTheTextsTheyArePartsOf(t *testing.T) {
+	p := New(nil, Config{Enabled: true, Log: slog.New(slog.DiscardHandler)})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	const events, length = 50, 1 << 20
+	for i := range events {
+		text := strings.Repeat("x", length)
+		p.Post(Event{About: object.Identity{UID: strconv.Itoa(i)}, Type: "Normal", Reason: text[:10], Message: text[:20]})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if kept := after.HeapAlloc - min(after.HeapAlloc, before.HeapAlloc); kept > events*length/10 {
+		t.Errorf("%d events keep %d bytes", events, kept)
+	}
+	runtime.KeepAlive(p)
 }
 
 func TestLinesAboutLostEventsAreLimited(t *testing.T) {
