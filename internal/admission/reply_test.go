@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -56,5 +57,21 @@ func TestTooLongPatchesAreDenied(t *testing.T) {
 	var answer outgoing
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Response.Allowed || answer.Response.Patch != nil {
 		t.Errorf("code %d, %v, %.200s", w.Code, err, w.Body.String())
+	}
+}
+
+// A handler may quote the object.
+func TestLongDenialsAreCut(t *testing.T) {
+	for name, err := range map[string]error{
+		"denied":      &handler.DeniedError{Err: errors.New(strings.Repeat("é", 1<<20))},
+		"failed":      errors.New(strings.Repeat("é", 1<<20)),
+		"undecodable": &handler.UndecodableError{Err: errors.New(strings.Repeat("é", 1<<20))},
+	} {
+		if d := denied(err); len(d.message) > longestDenial+100 || !strings.HasSuffix(d.message, "é…") {
+			t.Errorf("%s: the message has %d bytes", name, len(d.message))
+		}
+	}
+	if d := denied(&handler.DeniedError{Err: errors.New("too small")}); d.message != "too small" {
+		t.Errorf("got %q", d.message)
 	}
 }

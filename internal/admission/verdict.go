@@ -7,6 +7,7 @@ import (
 
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // verdict is the combined result of all handlers of a review.
@@ -23,10 +24,14 @@ type denial struct {
 	rank    int // of several denials, the one with the lowest rank is reported
 }
 
+// longestDenial is the length of the longest message of a denial, in bytes. It may quote the object,
+// and a response is kept until its client has read it.
+const longestDenial = 8 << 10
+
 // denied converts a handler's error to a denial. The error types of package handler
 // that classify an error are always outermost.
 func denied(err error) *denial {
-	d := &denial{message: err.Error(), code: http.StatusInternalServerError, rank: 3}
+	d := &denial{message: terminal.Cut(err.Error(), longestDenial), code: http.StatusInternalServerError, rank: 3}
 	switch e := err.(type) {
 	case *handler.DeniedError:
 		d.rank = 0

@@ -12,6 +12,11 @@ const (
 	// Decoding time grows with the square of the digits, and an exponent is a number of
 	// digits. Quantities of Kubernetes are below 2 to the 63rd.
 	maxQuantity, maxExponent = 64, 3
+	// maxTime limits the length of a time and of a duration, in bytes of JSON. The errors of their
+	// decoders quote a text up to twice, with up to four bytes for each of its bytes. Texts in
+	// shorter objects than longObject are not checked: their errors are short enough.
+	maxTime    = 256
+	longObject = 64 << 10
 )
 
 // TooLargeError means that an object would take too much memory as a Go type.
@@ -28,16 +33,24 @@ func (e *QuantityError) Error() string {
 	return fmt.Sprintf("the quantity %.70s has more than %d characters, or an exponent of more than %d digits", e.Text, maxQuantity, maxExponent)
 }
 
+// TimeError means that a text is no time and no duration, because it is too long for one.
+type TimeError struct{ Text string }
+
+func (e *TimeError) Error() string {
+	return fmt.Sprintf("the time or duration %.70s has more than %d characters", e.Text, maxTime)
+}
+
 // Check returns an error if decoding the JSON into the type would take too much memory or
-// time: a [*TooLargeError] or a [*QuantityError].
+// time: a [*TooLargeError], a [*QuantityError] or a [*TimeError].
 func (t *Type) Check(json []byte) error {
 	large := t.MayExceed(json, MaxMemory)
-	if !large && !(t.costly && suspicious(json)) {
+	if !large && !(t.costly && suspicious(json)) && !(t.quoting && len(json) > longObject) {
 		return nil
 	}
 	memory, err := t.measure(json)
-	if quantity, ok := err.(*QuantityError); ok {
-		return quantity
+	switch err.(type) {
+	case *QuantityError, *TimeError:
+		return err
 	}
 	if large && memory > MaxMemory {
 		return &TooLargeError{memory}
@@ -80,6 +93,14 @@ func checkQuantity(value []byte) error {
 	at := bytes.LastIndexAny(value, "eE")
 	if len(value) > maxQuantity || at >= 0 && exponent(value[at+1:]) > maxExponent {
 		return &QuantityError{string(value[:min(len(value), maxQuantity)])}
+	}
+	return nil
+}
+
+// checkTime checks the JSON of a time or a duration.
+func checkTime(value []byte) error {
+	if len(value) > maxTime {
+		return &TimeError{string(value[:maxTime])}
 	}
 	return nil
 }

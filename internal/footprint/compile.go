@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // compiler has the types that a type consists of. Types may contain themselves.
@@ -23,8 +25,12 @@ func (c compiler) compile(t reflect.Type) *Type {
 	}
 	of := &Type{size: int(t.Size())}
 	c[t] = of
-	if t == reflect.TypeFor[resource.Quantity]() {
+	switch t {
+	case reflect.TypeFor[resource.Quantity]():
 		of.shape = quantity
+		return of
+	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](), reflect.TypeFor[metav1.Duration](), reflect.TypeFor[time.Time]():
+		of.shape = moment
 		return of
 	}
 	if t.Kind() != reflect.Pointer {
@@ -93,18 +99,18 @@ func worst(t *Type, seen map[*Type]bool) int {
 	return most
 }
 
-// hasQuantity reports whether a value of the type can contain a quantity.
-func hasQuantity(t *Type, seen map[*Type]bool) bool {
+// has reports whether a value of the type can contain one of the shape.
+func has(t *Type, of shape, seen map[*Type]bool) bool {
 	if t == nil || seen[t] {
 		return false
 	}
 	seen[t] = true
 	for _, field := range t.fields {
-		if hasQuantity(field, seen) {
+		if has(field, of, seen) {
 			return true
 		}
 	}
-	return t.shape == quantity || hasQuantity(t.elem, seen)
+	return t.shape == of || has(t.elem, of, seen)
 }
 
 // maxLinks bounds chains of pointers, because a type can point to itself.

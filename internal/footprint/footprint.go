@@ -1,6 +1,6 @@
 // Package footprint estimates the memory and the time of decoding JSON into a Go type. An
 // empty JSON object in a list has three bytes, and becomes a struct of thousands. A
-// quantity with a large exponent takes minutes.
+// quantity with a large exponent takes minutes. The error of a long time has eight times its length.
 package footprint
 
 import (
@@ -20,6 +20,8 @@ type Type struct {
 	custom bool             // it decodes itself
 	costly bool             // it has quantities, which may take long to decode
 	worst  int              // the largest memory that one JSON value can add somewhere in the type
+
+	quoting bool // it has times or durations, whose decoders quote wrong texts
 }
 
 type shape uint8
@@ -32,6 +34,7 @@ const (
 	mapping                // likewise, with names
 	dynamic                // is decoded into maps and lists
 	quantity               // a resource.Quantity, which decodes itself
+	moment                 // a time or a duration, which decodes itself
 )
 
 const (
@@ -59,7 +62,8 @@ func Of(t reflect.Type) *Type {
 	c := compiler{}
 	compiled := c.compile(t)
 	for _, one := range c {
-		one.worst, one.costly = worst(one, map[*Type]bool{}), hasQuantity(one, map[*Type]bool{})
+		one.worst, one.costly = worst(one, map[*Type]bool{}), has(one, quantity, map[*Type]bool{})
+		one.quoting = has(one, moment, map[*Type]bool{})
 	}
 	known, _ := types.LoadOrStore(t, compiled)
 	return known.(*Type)
@@ -134,7 +138,7 @@ func (t *Type) plain(r *reader) (memory int, err error) {
 	case t.shape == pointer && kind != 'n':
 		memory, err = t.elem.read(r)
 		return t.elem.size + memory, err
-	case t.shape == dynamic || t.shape == quantity || kind != '{' && kind != '[':
+	case t.shape == dynamic || t.shape == quantity || t.shape == moment || kind != '{' && kind != '[':
 		value, err := r.ReadValue()
 		if err != nil {
 			return 0, err
@@ -160,6 +164,8 @@ func (t *Type) whole(value []byte) (memory int, err error) {
 		return jsonvalue.Memory(value), nil
 	case t.shape == quantity:
 		return packing * len(value), checkQuantity(value)
+	case t.shape == moment:
+		return packing * len(value), checkTime(value)
 	case value[0] == '"' && (t.shape == scalar || t.shape == list):
 		return len(value), nil
 	}

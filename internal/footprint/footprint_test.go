@@ -220,6 +220,9 @@ func TestCheck(t *testing.T) {
 		`{"jobs":[{"spec":{"template":{"spec":{"overhead":{"cpu":"1e9999"}}}}}]}`:               "more than 3 digits",
 		`{"byName":{"a":{"resources":{"limits":{"cpu":"1","memory":"12345e12345"}}}}}`:          "more than 3 digits",
 		`{"byName":{"a":{"resources":{"limits":{"cpu":"1e` + strings.Repeat("0", 70) + `"}}}}}`: "more than 64 characters",
+		`{"times":["` + strings.Repeat("é", 40_000) + `"]}`:                                     "more than 256 characters",
+		`{"metadata":{"creationTimestamp":"` + strings.Repeat("é", 40_000) + `"}}`:              "more than 256 characters",
+		`{"times":["2026-01-01T00:00:00Z"],"texts":["` + strings.Repeat("é", 40_000) + `"]}`:    "",
 	} {
 		err := Of(reflect.TypeFor[*jobs]()).Check([]byte(text))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
