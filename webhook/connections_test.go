@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,5 +76,39 @@ func TestConnectionsAreFewerWithAMemoryLimit(t *testing.T) {
 	}
 	if maxConnections(7) != 7 {
 		t.Error("the setting is ignored")
+	}
+}
+
+// net/http allocates the buffer for a frame as soon as its length has arrived.
+func TestLargeFramesEndTheirConnection(t *testing.T) {
+	c := <-run(t, Local{Addr: "127.0.0.1"}, echo)
+	_, address, _ := strings.Cut(c.URL, "://")
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // only the frames matter
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // a socket can always do that
+	const settings, goAway, frameSizeError = 4, 7, 6
+	settingsFrame := []byte{0, 0, 0, settings, 0, 0, 0, 0, 0}
+	largeHeader := []byte{0, 0x40, 1, 0, 0, 0, 0, 0, 1} // of a frame of 16 KiB and 1 byte
+	if _, err := conn.Write(slices.Concat([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), settingsFrame, largeHeader)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		var header [9]byte
+		if _, err := io.ReadFull(conn, header[:]); err != nil {
+			t.Fatalf("the server has not refused the frame: %v", err)
+		}
+		frame := make([]byte, int(header[0])<<16|int(header[1])<<8|int(header[2]))
+		if _, err := io.ReadFull(conn, frame); err != nil {
+			t.Fatal(err)
+		}
+		if header[3] == goAway {
+			if code := frame[7]; code != frameSizeError {
+				t.Errorf("the connection ended with the code %d", code)
+			}
+			return
+		}
 	}
 }

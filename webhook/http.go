@@ -40,6 +40,11 @@ const (
 	// here can limit their number. So these take up to 8 KiB of each stream.
 	maxStreams   = 32       // per connection
 	streamBuffer = 64 << 10 // clients may send as much before they know a lower limit
+
+	// A connection keeps a buffer for the largest frame that its client has begun to send. By
+	// default, net/http accepts frames of 1 MiB. 16 KiB is the least that HTTP/2 allows, and
+	// what clients send unless a server offers more.
+	frameSize = 16 << 10
 )
 
 // ServeListener serves reviews on a listener, without TLS, below a root path. Use it in
@@ -74,7 +79,7 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 		MaxHeaderBytes:    maxHeader,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: maxStreams * streamBuffer,
-			WriteByteTimeout: stuckTimeout,
+			MaxReadFrameSize: frameSize, WriteByteTimeout: stuckTimeout,
 		},
 		ErrorLog: slog.NewLogLogger(quiet{log.Handler(), &loglimit.Limiter{}}, slog.LevelWarn),
 	}

@@ -232,16 +232,23 @@ func (b *budget) release(by sender, weight int64) {
 	b.serve()
 }
 
-// move lets an acquired weight count for another namespace or client, even if that one then has
-// more than its part.
-func (b *budget) move(from, to sender, weight int64) {
+// move lets an acquired weight count for another namespace or client. ok is false if that one
+// would then have more than its part: nothing is moved.
+func (b *budget) move(from, to sender, weight int64) (ok bool) {
+	if from == to || weight == 0 {
+		return true
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	defer b.serve()
+	defer b.tidy(to)
+	if _, l := b.of(to); l.used+weight > b.each {
+		return false
+	}
 	b.give(from, -weight)
 	b.give(to, weight)
 	b.tidy(from)
-	b.tidy(to)
-	b.serve()
+	return true
 }
 
 // serve serves the waiters for whom there is room. The lock must be held.

@@ -246,8 +246,8 @@ func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit i
 		case int64(len(body)) > limit:
 			return body, &http.MaxBytesError{Limit: limit}
 		case err != nil:
-			if body, err = b.end(l, body, err); err == nil && l.namespace == unknownNamespace {
-				b.rename(l, namespaceOf(body))
+			if body, err = b.end(l, body, err); err == nil && l.namespace == unknownNamespace && !b.rename(l, namespaceOf(body)) {
+				return nil, errNoRoom
 			}
 			return body, err
 		}
@@ -256,14 +256,16 @@ func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit i
 
 // rename sets the namespace of a received letter whose beginning had none, because the object
 // has a very long name. Its room counts for the namespace from then on: otherwise a tenant could
-// have the part of a second one.
-func (b *inbox) rename(l *letter, namespace string) {
+// have the part of a second one. ok is false if the namespace has no room for it.
+func (b *inbox) rename(l *letter, namespace string) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	was := l.sender()
+	was, is := l.sender(), sender{l.peer, namespace}
+	if !b.small.move(was, is, l.small) || !b.large.move(was, is, l.large) { // it has only one of both
+		return false
+	}
 	l.namespace = namespace
-	b.small.move(was, l.sender(), l.small)
-	b.large.move(was, l.sender(), l.large)
+	return true
 }
 
 // beginning reads the first bytes of a body: one more than the limit at most. An error

@@ -112,6 +112,54 @@ func TestAFloodOfOneTenantDoesNotDelayTheReviewsOfOthers(t *testing.T) {
 	}
 }
 
+// withLongName returns a review of an object with such a long name that its beginning has no
+// namespace.
+func (c *crowd) withLongName(review []byte) []byte {
+	var long map[string]any
+	if err := json.Unmarshal(review, &long); err != nil {
+		c.t.Fatal(err)
+	}
+	long["request"].(map[string]any)["name"] = strings.Repeat("n", 3000)
+	raw, err := json.Marshal(long)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if got := namespaceOf(raw[:beginningSize]); got != unknownNamespace {
+		c.t.Fatalf("the beginning has the namespace %q", got)
+	}
+	return raw
+}
+
+// Bodies with long names wait for the part of the unknown namespace. When they have arrived, they
+// must not exceed the part of their own.
+func TestReviewsWithLongNamesStayInThePartOfTheirNamespace(t *testing.T) {
+	for name, size := range map[string]int{"small": 50_000, "large": 1_500_000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				raw := c.withLongName(c.review("attacker", "slow", strings.Repeat("x", size)))
+				var all sync.WaitGroup
+				for range 600 {
+					all.Go(func() { c.send(ctx, "10.0.0.1", raw) })
+					time.Sleep(time.Millisecond)
+				}
+				for _, b := range []*budget{&c.v.inbox.small, &c.v.inbox.large} {
+					b.mu.Lock()
+					_, l := b.of(sender{"10.0.0.1", "attacker"})
+					if l.used > b.each {
+						t.Errorf("the namespace has %d bytes of at most %d", l.used, b.each)
+					}
+					b.mu.Unlock()
+				}
+				cancel()
+				all.Wait()
+				c.v.Wait(context.Background())
+			})
+		})
+	}
+}
+
 // API servers send the name of an object before its namespace, and call mutating webhooks before
 // they refuse long names. So the beginning of such a review has no namespace.
 func TestLongNamesGiveATenantNoSecondShare(t *testing.T) {
@@ -119,18 +167,7 @@ func TestLongNamesGiveATenantNoSecondShare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCrowd(t)
-				var long map[string]any
-				if err := json.Unmarshal(c.review("attacker", "slow", spec), &long); err != nil {
-					t.Fatal(err)
-				}
-				long["request"].(map[string]any)["name"] = strings.Repeat("n", 3000)
-				raw, err := json.Marshal(long)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := namespaceOf(raw[:beginningSize]); got != unknownNamespace {
-					t.Fatalf("the beginning has the namespace %q", got)
-				}
+				raw := c.withLongName(c.review("attacker", "slow", spec))
 				stop := c.flood(80, "10.0.0.1", c.review("attacker", "slow", spec))
 				stopLong := c.flood(80, "10.0.0.1", raw)
 				time.Sleep(2500 * time.Millisecond)

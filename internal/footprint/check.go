@@ -47,7 +47,7 @@ func (t *Type) Check(json []byte) error {
 	if !large && !(t.costly && suspicious(json)) && !(t.quoting && len(json) > longObject) {
 		return nil
 	}
-	memory, err := t.measure(json)
+	memory, err := t.measure(json, true)
 	switch err.(type) {
 	case *QuantityError, *TimeError:
 		return err

@@ -75,7 +75,7 @@ func (t *Type) Memory(json []byte, limit int) int {
 	if !t.MayExceed(json, limit) {
 		return 0
 	}
-	memory, err := t.measure(json)
+	memory, err := t.measure(json, false)
 	if err != nil {
 		return 0 // the decoder fails as well
 	}
@@ -96,15 +96,16 @@ func (t *Type) MayExceed(json []byte, limit int) bool {
 type reader struct {
 	*jsonvalue.Reader
 	source []byte
-	custom int // the values around the next one whose types decode themselves
+	custom int  // the values around the next one whose types decode themselves
+	checks bool // texts that must not be decoded are errors
 }
 
 // mostCustom limits the levels of types that decode themselves whose texts are read as a whole: a
 // type may contain itself, and each level reads the text of all levels below again.
 const mostCustom = 8
 
-func (t *Type) measure(json []byte) (memory int, err error) {
-	r := &reader{Reader: jsonvalue.Read(json), source: json}
+func (t *Type) measure(json []byte, checks bool) (memory int, err error) {
+	r := &reader{Reader: jsonvalue.Read(json), source: json, checks: checks}
 	defer r.Close()
 	memory, err = t.read(r)
 	return t.size + memory, err
@@ -143,7 +144,11 @@ func (t *Type) plain(r *reader) (memory int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		return t.whole(value)
+		memory, err = t.whole(value)
+		if !r.checks {
+			err = nil // short ones may be valid, and other objects of a review are decoded
+		}
+		return memory, err
 	case kind == '{' && (t.shape == structure || t.shape == mapping):
 		err = r.Each(func(name []byte) error {
 			added, err := t.member(r, name)

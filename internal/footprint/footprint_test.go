@@ -157,6 +157,18 @@ func TestStructsMayEmbedEachOther(t *testing.T) {
 }
 
 // Other fields are not decoded.
+// The decoder does not refuse all of them, and a review has other objects.
+func TestTextsThatAreNotDecodedHideNoMemory(t *testing.T) {
+	of := Of(reflect.TypeFor[*jobs]())
+	many := `"jobs":` + listOf("{}", 5000)
+	want := of.Memory([]byte("{"+many+"}"), 0)
+	for _, text := range []string{`"limits":["1e9999"],`, `"times":["` + strings.Repeat("x", 70_000) + `"],`} {
+		if got := of.Memory([]byte("{"+text+many+"}"), 0); got < want {
+			t.Errorf("with %.20s: got %d bytes, want at least %d", text, got, want)
+		}
+	}
+}
+
 func TestOtherFieldsTakeNoMemory(t *testing.T) {
 	of := Of(reflect.TypeFor[*jobs]())
 	least := of.Memory([]byte(`{}`), -1)
