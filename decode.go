@@ -1,7 +1,7 @@
 package gopf
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,11 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
-	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/unmarshal"
 	"gopf.dev/gopf/storage"
 )
 
@@ -61,8 +59,8 @@ func decodeOld[T Object](essence map[string]any, b *object.Body) T {
 		obj = untyped[T](copied(essence))
 	} else {
 		obj = newObject[T]()
-		if raw, err := storage.EncodeEssence(essence); err == nil && essence != nil && footprint.Of(reflect.TypeFor[T]()).Check([]byte(raw)) == nil {
-			_ = unmarshal.Into([]byte(raw), obj)
+		if raw, err := storage.EncodeEssence(essence); err == nil && essence != nil {
+			_ = object.Decode([]byte(raw), obj)
 		}
 	}
 	identify(obj, b)
@@ -112,17 +110,22 @@ func editAs[T Object](fields map[string]any, edit func(T)) {
 		return
 	}
 	obj := newObject[T]()
-	raw, err := json.Marshal(fields)
+	raw, err := jsonvalue.Encode(fields)
 	if err == nil {
-		err = unmarshal.Into(raw, obj)
+		err = object.Decode(raw, obj)
 	}
 	if err != nil {
 		panic(fmt.Errorf("decode the object into %T for an edit: %w", obj, err))
 	}
-	before := encode(obj)
+	was := encoded(obj)
 	ensureMaps(obj)
 	edit(obj)
-	patch.Apply(fields, patch.Between(before, encode(obj)))
+	const levels = 16 // clients choose the size of the object, and its fields are decoded already
+	before, after, err := jsonvalue.Differing(was, encoded(obj), levels)
+	if err != nil {
+		panic(fmt.Errorf("read the edited %T: %w", obj, err))
+	}
+	patch.Apply(fields, patch.Between(before.(map[string]any), after.(map[string]any)))
 }
 
 // statusChanges returns a merge patch that turns the status of the object into v, as far
@@ -139,7 +142,7 @@ func statusChanges(b *object.Body, v any) map[string]any {
 	read, _ := status.(map[string]any)
 	known := reflect.New(t).Interface()
 	for key, value := range read { // one by one: fields that do not fit are replaced
-		if raw, err := json.Marshal(map[string]any{key: value}); err == nil {
+		if raw, err := jsonvalue.Encode(map[string]any{key: value}); err == nil {
 			_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, known)
 		}
 	}
@@ -177,15 +180,23 @@ func dropEmptyMaps(fields map[string]any) {
 
 // encode returns the JSON of a typed object, decoded into maps.
 func encode(obj any) map[string]any {
-	decoded, err := asJSON(obj)
-	fields, ok := decoded.(map[string]any)
-	if err == nil && !ok {
+	fields, err := jsonvalue.Decode(encoded(obj))
+	if err != nil {
+		panic(fmt.Errorf("read the edited %T: %w", obj, err))
+	}
+	return fields.(map[string]any)
+}
+
+// encoded returns the JSON of a typed object. It panics if that is no JSON object.
+func encoded(obj any) []byte {
+	text, err := jsonvalue.Marshal(obj)
+	if err == nil && !bytes.HasPrefix(text, []byte("{")) {
 		err = errors.New("it is no JSON object")
 	}
 	if err != nil {
 		panic(fmt.Errorf("encode the edited %T: %w", obj, err))
 	}
-	return fields
+	return text
 }
 
 // convert converts decoded JSON to V. ok is false if that would lose data. In values of

@@ -3,6 +3,7 @@ package gopf
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 )
@@ -88,6 +90,42 @@ func TestTypedEditsKeepUnknownFields(t *testing.T) {
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
+}
+
+// Clients choose the size of the objects. Decoded values take many times the memory of their JSON.
+func TestTypedEditsDecodeOnlyWhatChanges(t *testing.T) {
+	type bag struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			Small  string                     `json:"small"`
+			Values map[string]json.RawMessage `json:"values"`
+		} `json:"spec"`
+	}
+	values := "[" + strings.Repeat(`{"a":{}},`, 10_000) + "0]"
+	text := []byte(`{"metadata":{"name":"x"},"spec":{"values":{"all":` + values + `}}}`)
+	decoding := testing.AllocsPerRun(1, func() { _, _ = jsonvalue.Decode([]byte(values)) })
+	edit := func(fields map[string]any) { editAs(fields, func(b *bag) { b.Spec.Small = "new" }) }
+	fields, err := jsonvalue.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(1, func() { edit(fields.(map[string]any)) }); n > decoding/2 {
+		t.Errorf("the edit allocated %g times, decoding the values allocates %g times", n, decoding)
+	}
+	if small := fields.(map[string]any)["spec"].(map[string]any)["small"]; small != "new" {
+		t.Errorf("the result is %v", small)
+	}
+}
+
+func TestErrorsOfTypedEditsAreShort(t *testing.T) {
+	defer func() {
+		if text := fmt.Sprint(recover()); len(text) > 2000 || !strings.Contains(text, "for an edit") {
+			t.Errorf("an error of %d bytes: %.100s", len(text), text)
+		}
+	}()
+	editAs(map[string]any{"metadata": map[string]any{"creationTimestamp": strings.Repeat("x", 10_000)}}, func(*claim) {})
+	t.Error("the edit was called")
 }
 
 func TestFieldReadsUntypedObjectsByPath(t *testing.T) {

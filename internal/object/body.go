@@ -364,7 +364,10 @@ func (b *Body) Members(wanted func(name string) bool) map[string]any {
 // [Body.Map].
 func (b *Body) Fields() (map[string]any, error) { return jsonvalue.Object(b.raw) }
 
-// Decode decodes the object into a user's type. In fields of type any, integers beyond
+// Decode decodes the object into a user's type; see [Decode].
+func (b *Body) Decode(into any) error { return Decode(b.raw, into) }
+
+// Decode decodes the JSON of an object into a user's type. In fields of type any, integers beyond
 // int64 become float64, as everywhere in Kubernetes libraries; numbers from API servers
 // written in Go survive that. Field names are case-sensitive, as for the API server.
 //
@@ -372,11 +375,11 @@ func (b *Body) Fields() (map[string]any, error) { return jsonvalue.Object(b.raw)
 //
 // Long errors are cut, and then wrap no other error: those of many types, such as durations,
 // quote the value, with up to four bytes for each of its bytes.
-func (b *Body) Decode(into any) error {
-	if err := footprint.Of(reflect.TypeOf(into)).Check(b.raw); err != nil {
+func Decode(text []byte, into any) error {
+	if err := footprint.Of(reflect.TypeOf(into)).Check(text); err != nil {
 		return err
 	}
-	err := unmarshal.Into(b.raw, into)
+	err := unmarshal.Into(text, into)
 	if err == nil {
 		return nil
 	}
@@ -386,7 +389,7 @@ func (b *Body) Decode(into any) error {
 	return err
 }
 
-// longestError is the length of the longest error of [Body.Decode], in bytes. It is kept with the
+// longestError is the length of the longest error of [Decode], in bytes. It is kept with the
 // object until the object changes.
 const longestError = 1024
 
