@@ -9,6 +9,36 @@ import (
 	"testing"
 )
 
+// No object has such a name. But the name of a child may come from its owner, and earlier versions
+// stored it before the API server refused it.
+func TestNamesThatNoObjectHasAreNotInInventories(t *testing.T) {
+	real := Entry{Key: Key{"v1", "ConfigMap", "default", strings.Repeat("n", MaxName)}, UID: "0a0b0c0d"}
+	inventory := &Inventory{Owner: "0a0b0c0d-0000", Entries: []Entry{
+		{Key: Key{"v1", "ConfigMap", "default", strings.Repeat("n", MaxName+1)}},
+		{Key: Key{"v1", "ConfigMap", strings.Repeat("s", MaxName+1), "a"}},
+		{Key: Key{strings.Repeat("v", 2*MaxName), "ConfigMap", "default", "a"}},
+		real,
+	}}
+	text, err := inventory.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(text, inventory.Owner)
+	if err != nil || len(got.Entries) != 1 || got.Entries[0] != real {
+		t.Errorf("got %d entries, %v", len(got.Entries), err)
+	}
+}
+
+func TestLongNamesAreCutInMessages(t *testing.T) {
+	k := Key{Kind: "ConfigMap", Name: strings.Repeat("n", 100_000)}
+	if n := len(k.String()); n > 300 {
+		t.Errorf("the child is shown in %d bytes", n)
+	}
+	if err := k.Problem(); err == nil || len(err.Error()) > 200 || !strings.Contains(err.Error(), "100000 bytes, more than the limit of 253") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A tenant can put any text into the inventory of its object.
 func TestForgedInventoriesTakeLittleMemory(t *testing.T) {
 	for _, forged := range []string{

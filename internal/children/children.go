@@ -17,6 +17,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // Key identifies a child by its kind and name.
@@ -26,8 +29,30 @@ type Key struct {
 	Name             string
 }
 
-// String returns the child as in messages: "Deployment web".
-func (k Key) String() string { return k.Kind + " " + k.Name }
+// String returns the child as in messages: "Deployment web". A name that is too long is cut.
+func (k Key) String() string { return k.Kind + " " + terminal.Cut(k.Name, MaxName) }
+
+// MaxName is the length of the longest name of an object, in bytes.
+const MaxName = 253
+
+// Problem returns an error if no object can have the key. A name may be a text of any length
+// from the owner.
+func (k Key) Problem() error {
+	for _, name := range []string{k.Name, k.Namespace} {
+		if len(name) > MaxName {
+			return fmt.Errorf("the name %s has %d bytes, more than the limit of %d", terminal.Cut(name, 70), len(name), MaxName)
+		}
+	}
+	if n := len(k.APIVersion) + len(k.Kind); n > 2*MaxName {
+		return fmt.Errorf("the API version and the kind have %d bytes, more than the limit of %d", n, 2*MaxName)
+	}
+	return nil
+}
+
+// Clone returns a copy that does not keep the texts in memory of which the key is a part.
+func (k Key) Clone() Key {
+	return Key{strings.Clone(k.APIVersion), strings.Clone(k.Kind), strings.Clone(k.Namespace), strings.Clone(k.Name)}
+}
 
 // Desired is a declared child.
 type Desired struct {

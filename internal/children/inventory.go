@@ -137,7 +137,7 @@ func Decode(text, owner string) (*Inventory, error) {
 		if !ok {
 			return inventory, ErrInventory
 		}
-		if !seen[e.Key] { // it may be forged
+		if !seen[e.Key] && e.Problem() == nil { // it may be forged
 			seen[e.Key] = true
 			entries = append(entries, e)
 		}

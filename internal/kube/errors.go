@@ -8,12 +8,15 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // UnknownOutcomeError means that a write was sent and may have been applied, but its
@@ -87,6 +90,11 @@ func Unavailable(err error) bool {
 const (
 	maxErrorBody = 64 << 10
 	maxErrorText = 256
+
+	// maxErrorMessage limits the message of an error in bytes, and maxCauses the number of its
+	// causes. Messages of the API server about several fields name all of them.
+	maxErrorMessage = 4 << 10
+	maxCauses       = 32
 )
 
 // statusError converts an unsuccessful response into an error.
@@ -114,7 +122,22 @@ func statusError(r *call, resp *http.Response) *apierrors.StatusError {
 	if s := &generic.ErrStatus; tooLarge(*s) {
 		s.Code, s.Reason = http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge
 	}
+	shorten(&generic.ErrStatus)
 	return generic
+}
+
+// shorten limits the texts of an error. Clients of the cluster choose what they quote, and an error
+// is kept until the request succeeds.
+func shorten(s *metav1.Status) {
+	s.Message = terminal.CutMiddle(s.Message, maxErrorMessage)
+	if s.Details == nil {
+		return
+	}
+	s.Details.Causes = slices.Clone(s.Details.Causes[:min(len(s.Details.Causes), maxCauses)])
+	for i := range s.Details.Causes {
+		c := &s.Details.Causes[i]
+		c.Message, c.Field = terminal.CutMiddle(c.Message, maxErrorText), terminal.CutMiddle(c.Field, maxErrorText)
+	}
 }
 
 // tooLarge reports whether the storage of the server refused an object because of its

@@ -41,6 +41,35 @@ func TestErrorMessages(t *testing.T) {
 	}
 }
 
+// Messages of the API server quote values, and name all wrong fields.
+func TestErrorsWithLongTextsTakeLittleMemory(t *testing.T) {
+	cause := `{"reason":"FieldValueInvalid","message":"Invalid value: ` + strings.Repeat("x", 1000) + `: field is immutable","field":"` + strings.Repeat("f", 1000) + `"}`
+	body := `{"kind":"Status","reason":"Invalid","message":"it is invalid: ` + strings.Repeat("y", 10_000) + `: field is immutable","details":{"name":"a","causes":[` +
+		strings.Repeat(cause+",", 25) + cause + `]}}`
+	if len(body) > maxErrorBody {
+		t.Fatalf("a response of %d bytes", len(body))
+	}
+	many := `{"kind":"Status","reason":"Invalid","message":"no","details":{"causes":[` + strings.Repeat(`{"field":"a"},`, 1000) + `{"field":"a"}]}}`
+	for name, c := range map[string]struct {
+		body   string
+		causes int
+	}{"long": {body, 26}, "many": {many, maxCauses}} {
+		client, _ := answers(reply(http.StatusUnprocessableEntity, c.body)).client(t)
+		status, _ := Refused(get(t.Context(), client))
+		size := len(status.Message)
+		for _, cause := range status.Details.Causes {
+			size += len(cause.Message) + len(cause.Field)
+		}
+		if size > 20_000 || len(status.Details.Causes) != c.causes {
+			t.Errorf("%s: %d bytes are kept, in %d causes", name, size, len(status.Details.Causes))
+		}
+		if name == "long" && (!strings.HasPrefix(status.Message, "it is invalid: y") || !strings.HasSuffix(status.Message, ": field is immutable") ||
+			!strings.HasSuffix(status.Details.Causes[25].Message, ": field is immutable")) {
+			t.Errorf("the message is %s", status.Message)
+		}
+	}
+}
+
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	cases := map[string]struct {

@@ -331,7 +331,7 @@ func (v *view) teardown(ctx context.Context, c *change) {
 		ctx := kube.WithPauses(ctx, func(pause func()) { v.aside(v.body, pause) })
 		done, blocking, failure := v.Reconcile.Runner.Teardown(ctx, reconcile.Owner{Info: v.Resource, Identity: v.body.Identity}, entries)
 		if state.failed = (children.Key{}); failure != nil && blocking != nil {
-			state.failed, blocking = blocking.Key, nil
+			state.failed, blocking = blocking.Key.Clone(), nil // of the text of the inventory
 		}
 		if err = failure; done {
 			o.gone, c.acted = true, true

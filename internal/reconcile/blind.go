@@ -23,7 +23,7 @@ func (f *Fights) appliedBlindly(k children.Key, version string, now time.Time) {
 	if f.blindly == nil {
 		f.blindly = map[children.Key]blindApply{}
 	}
-	f.blindly[k] = blindApply{now, version}
+	f.blindly[k.Clone()] = blindApply{now, version}
 }
 
 // blind reports whether a child without managedFields must be applied again now. wait is

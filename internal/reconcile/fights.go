@@ -46,7 +46,7 @@ func (f *Fights) Repair(k children.Key, now time.Time) (pause time.Duration) {
 	if len(recent) == 0 {
 		delete(f.told, k)
 	}
-	f.repaired[k] = append(recent, now)
+	f.repaired[k.Clone()] = append(recent, now)
 	return 0
 }
 
@@ -71,7 +71,7 @@ func (x *run) fight(ctx context.Context, w *handler.Wanted, pause time.Duration)
 			message = fmt.Sprintf("%s of %s is changed back and forth with %s", field, w.Key, rival)
 		}
 		x.result.Fight = message + "; if that client sets the field on purpose, use CreateOnlyFields for it"
-		x.Fights.told[w.Key] = message
+		x.Fights.told[w.Key.Clone()] = message
 	}
 	x.wait(x.Fights.told[w.Key])
 }

@@ -2,8 +2,10 @@ package reconcile
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/handler"
@@ -51,6 +53,24 @@ func TestRepairsOfFormerChildrenAreForgotten(t *testing.T) {
 	}
 	if pause := f.Repair(children.Key{Name: "another"}, now); pause != 0 {
 		t.Errorf("another child is repaired after %s", pause)
+	}
+}
+
+// The name of a child may be a part of a large text of its owner.
+func TestRepairsKeepNoTextsOfTheOwner(t *testing.T) {
+	text := strings.Repeat("n", 1000)
+	var f Fights
+	f.Repair(children.Key{Name: text[:10]}, time.Now())
+	f.appliedBlindly(children.Key{Name: text[:10]}, "1", time.Now())
+	for k := range f.repaired {
+		if unsafe.StringData(k.Name) == unsafe.StringData(text) {
+			t.Error("a repair keeps the text")
+		}
+	}
+	for k := range f.blindly {
+		if unsafe.StringData(k.Name) == unsafe.StringData(text) {
+			t.Error("a child without managedFields keeps the text")
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ func (x *run) mark(w *handler.Wanted) error {
 	if w.Fields == nil {
 		return errors.New("the child has no manifest")
 	}
+	if err := w.Key.Problem(); err != nil {
+		return err
+	}
 	for _, on := range w.DependsOn {
 		w.Wave = max(w.Wave, on.Wave+1)
 	}

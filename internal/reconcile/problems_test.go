@@ -68,3 +68,31 @@ func TestOnlyTheFirstProblemsOfManyChildrenAreKept(t *testing.T) {
 		}
 	}
 }
+
+// The name of a child may come from its owner. A text of any length must not get into the
+// inventory, whose other children are then applied as usual.
+func TestAChildWithALongNameIsRefusedBeforeItIsNoted(t *testing.T) {
+	runner := &reconcile.Runner{Objects: &apiclient.Objects{API: &refusing{}, Known: func() []kind.Info { return []kind.Info{widgets} }}, Name: "me",
+		Store: childwatch.NewStore("me", func() uint64 { return 1 })}
+	var planned []children.Entry
+	task := reconcile.Task{
+		Owner:     reconcile.Owner{Identity: object.Identity{Namespace: "default", Name: "o", UID: "o-uid"}},
+		Inventory: &children.Inventory{}, Fights: &reconcile.Fights{}, Log: slog.New(slog.DiscardHandler), Prune: true, Alone: true,
+		Guard: func(_ context.Context, v *children.Inventory) error { planned = v.Entries; return nil },
+	}
+	for _, name := range []string{strings.Repeat("n", 100_000), "w"} {
+		w := &handler.Wanted{Info: widgets, Fields: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name}}}
+		w.APIVersion, w.Kind, w.Namespace, w.Name = "example.com/v1", "Widget", "elsewhere", name
+		task.Wanted = append(task.Wanted, w)
+	}
+	result, err := runner.Run(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(planned) != 1 || planned[0].Name != "w" {
+		t.Errorf("%d children were noted", len(planned))
+	}
+	if len(result.Problems) != 2 || len(result.Problems[0].Err.Error()) > 200 || !strings.Contains(result.Problems[0].Err.Error(), "the limit of 253") {
+		t.Errorf("the problems are %.300v", result.Err())
+	}
+}

@@ -157,8 +157,8 @@ func (r *Runner) Run(ctx context.Context, t Task) (Result, error) {
 // guard calls Guard if a desired child requires it.
 func (x *run) guard(ctx context.Context, desired []children.Desired) error {
 	planned := &children.Inventory{Owner: x.Owner.UID, Entries: slices.Clip(x.Inventory.Entries)} // not modified: appending copies
-	for _, d := range desired {
-		if (d.Outside || d.Wave > 0) && !d.Orphan && planned.Find(d.Key) == nil {
+	for i, d := range desired {
+		if x.Wanted[i].Problem == nil && (d.Outside || d.Wave > 0) && !d.Orphan && planned.Find(d.Key) == nil {
 			planned.Entries = append(planned.Entries, children.Entry{Key: d.Key, Wave: d.Wave, Outside: d.Outside})
 		}
 	}

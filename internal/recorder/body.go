@@ -80,31 +80,32 @@ const (
 )
 
 // Cut shortens a message that is too long for an event, by removing its middle, as Kopf
-// does.
+// does. It reads no more of the message than it keeps: a message may quote an object.
 func Cut(message string) string {
-	runes := []rune(message)
-	if len(runes) <= longest {
+	if len(message) <= longest || start(message, longest) == len(message) {
 		return message
 	}
 	head := longest/2 - 1
 	tail := longest - head - len(ellipse)
-	return string(runes[:head]) + ellipse + string(runes[len(runes)-tail:])
+	return message[:start(message, head)] + ellipse + message[end(message, tail):]
 }
 
-// fit limits a message to as many bytes as it may have characters, for servers that
-// count bytes and reject longer messages. It does not change ASCII messages that Cut
-// has shortened, and never splits a character.
-func fit(message string) string {
-	if len(message) <= longest {
-		return message
+// start returns the length of the first n characters, in bytes. Bytes that are not UTF-8 are
+// characters.
+func start(s string, n int) (bytes int) {
+	for ; n > 0 && bytes < len(s); n-- {
+		_, size := utf8.DecodeRuneInString(s[bytes:])
+		bytes += size
 	}
-	head := longest/2 - 1
-	tail := len(message) - (longest - head - len(ellipse))
-	for head > 0 && !utf8.RuneStart(message[head]) {
-		head--
+	return bytes
+}
+
+// end returns where the last n characters begin.
+func end(s string, n int) int {
+	at := len(s)
+	for ; n > 0 && at > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(s[:at])
+		at -= size
 	}
-	for tail < len(message) && !utf8.RuneStart(message[tail]) {
-		tail++
-	}
-	return message[:head] + ellipse + message[tail:]
+	return at
 }

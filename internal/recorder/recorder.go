@@ -15,6 +15,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/terminal"
 	"gopf.dev/gopf/kind"
 )
 
@@ -237,7 +238,7 @@ func (p *Poster) complain(e Event, err error) {
 func (p *Poster) create(ctx context.Context, e Event, short bool) error {
 	body := p.config.Body(e, time.Now())
 	if short {
-		body["message"] = fit(Cut(e.Message))
+		body["message"] = terminal.CutMiddle(Cut(e.Message), longest) // ASCII messages stay as they are
 	}
 	raw, err := json.Marshal(body)
 	if err != nil {

@@ -314,6 +314,21 @@ func TestLongMessagesLoseTheirMiddle(t *testing.T) {
 	}
 }
 
+// Messages may quote an object of megabytes.
+func TestCuttingAMessageAllocatesOnlyTheResult(t *testing.T) {
+	long := strings.Repeat("aж", 1<<20)
+	if n := testing.AllocsPerRun(10, func() { Cut(long) }); n > 1 {
+		t.Errorf("%g allocations", n)
+	}
+	broken := strings.Repeat("\xff", 1025)
+	if got := Cut(broken); got != broken[:511]+"..."+broken[:510] {
+		t.Errorf("bytes that are not UTF-8: got %q", got)
+	}
+	if got := Cut(broken[:1024]); len(got) != 1024 {
+		t.Errorf("as many bytes as allowed: got %d", len(got))
+	}
+}
+
 func TestMessagesAreCutByCharactersUnlessTheServerCountsBytes(t *testing.T) {
 	wide := strings.Repeat("ж", 255) + "..." + strings.Repeat("ж", 255)
 	for name, c := range map[string]struct{ message, characters, bytes string }{

@@ -43,6 +43,25 @@ func Cut(s string, limit int) string {
 	return s[:end] + ellipsis
 }
 
+// CutMiddle shortens s to at most limit bytes, with an ellipsis in place of its middle: errors
+// quote a value in the middle, and end with what is wrong with it. The result is s itself or a
+// copy. It does not split characters.
+func CutMiddle(s string, limit int) string {
+	const ellipsis = "..."
+	if len(s) <= limit {
+		return s
+	}
+	head := limit/2 - 1
+	tail := len(s) - (limit - head - len(ellipsis))
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return s[:head] + ellipsis + s[tail:]
+}
+
 // unprintable reports whether a character must be escaped. Bytes that are not UTF-8 decode
 // to the replacement character.
 func unprintable(r rune) bool {

@@ -26,6 +26,22 @@ func TestTextsOfObjectsCannotControlATerminal(t *testing.T) {
 	}
 }
 
+func TestLongTextsLoseTheirMiddle(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want string
+	}{
+		{"0123456789", "0123456789"},
+		{"0123456789a", "0123...89a"},
+		{"ааааааа", "аа...а"}, // of two bytes each
+		{"aаааааа", "aа...а"},
+	} {
+		if got := terminal.CutMiddle(test.text, 10); got != test.want {
+			t.Errorf("%s: got %q", test.text, got)
+		}
+	}
+}
+
 func TestEscapedJSONHasTheSameMeaning(t *testing.T) {
 	const value = "\x1b[2J \u009b \x7f \u202e \U000e0041 \ufffd plain 世界 \n"
 	raw, err := json.Marshal(map[string]string{"a": value})
