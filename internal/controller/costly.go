@@ -212,28 +212,29 @@ func typesOf(handlers handler.Set) (all []*footprint.Type) {
 }
 
 // cost returns [costOf] for an entry. Without an event, it is the cost of the object's
-// last turn.
+// last turn. With one, it is no less than that: changes of its handlers may still be decoded.
 func (c *Controller) cost(key string, e entry) int {
 	if e.shed > 0 {
 		return e.shed
 	}
-	if e.event != nil {
-		return c.costOf(e.event.Body)
-	}
+	last := 0
 	if cost, ok := c.costly.Load(key); ok {
-		return cost.(int)
+		last = cost.(int)
 	}
-	return 0
+	if e.event != nil {
+		return max(last, c.costOf(e.event.Body))
+	}
+	return last
 }
 
-// noteCost stores the cost of turns of an object, for entries without an event. body may
-// be nil.
-func (c *Controller) noteCost(key string, body *object.Body) {
+// noteCost stores the cost of turns of an object, for entries without an event, and for the changes
+// of its handlers that wait for a write: burden is their memory in bytes. body may be nil.
+func (c *Controller) noteCost(key string, body *object.Body, burden int) {
 	if body == nil {
 		return
 	}
 	body.Measure()
-	if cost := c.costOf(body); cost > 0 {
+	if cost := c.turnMemory(body) + copies*burden; cost >= modestTurn {
 		c.costly.Store(key, cost)
 	} else {
 		c.costly.Delete(key)

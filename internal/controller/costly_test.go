@@ -67,6 +67,24 @@ func TestTheCostOfATurnIncludesGoTypes(t *testing.T) {
 	}
 }
 
+// Changes of handlers that could not be written are kept as JSON, and decoded in the next turn.
+func TestTheCostOfATurnIncludesUnwrittenChanges(t *testing.T) {
+	var c Controller
+	small, err := object.Parse([]byte(`{"metadata":{"name":"a","uid":"u"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := entry{event: &process.Event{Body: small}}
+	for _, step := range []struct{ burden, want int }{{0, 0}, {1 << 20, copies << 20}, {0, 0}} {
+		c.noteCost("a", small, step.burden)
+		for name, e := range map[string]entry{"an alarm": {alarm: true}, "an event": event} {
+			if got := c.cost("a", e); got < step.want || got > 2*step.want {
+				t.Errorf("with changes of %d bytes, a turn for %s costs %d bytes", step.burden, name, got)
+			}
+		}
+	}
+}
+
 func TestTheBudgetsFitTheMemoryLimit(t *testing.T) {
 	const mib = 1 << 20
 	var c Config

@@ -172,7 +172,7 @@ func (c *Controller) turnNow(ctx context.Context, key string, e entry) {
 		return // the object is deleted or unknown
 	}
 	if e.event != nil {
-		c.noteCost(key, e.event.Body)
+		c.noteCost(key, e.event.Body, m.Burden())
 	}
 	ctx = kube.For(ctx, m.Namespace())
 	if e.event == nil && e.alarm && c.hasVanished(ctx, key, m) {
@@ -185,7 +185,7 @@ func (c *Controller) turnNow(ctx context.Context, key string, e entry) {
 		c.forget(key, m, e.event)
 		return
 	}
-	c.noteCost(key, m.Pending()) // it may have grown during the turn
+	c.noteCost(key, m.Pending(), m.Burden()) // it may have grown during the turn
 	if c.isLeaving(key) && m.Released() || m.Ended() && c.hasVanished(ctx, key, m) {
 		c.part(key, m)
 	}

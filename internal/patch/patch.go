@@ -4,6 +4,7 @@ package patch
 
 import (
 	"maps"
+	"slices"
 
 	"gopf.dev/gopf/internal/jsonvalue"
 )
@@ -125,6 +126,23 @@ func (p *Patch) EditsWhole() bool { return p.whole }
 
 // Edits returns the added functions, in the order of addition.
 func (p *Patch) Edits() []Edit { return p.edits }
+
+// OnlyEdits returns the patch without its explicit changes.
+func (p *Patch) OnlyEdits() Patch { return Patch{edits: p.edits, whole: p.whole} }
+
+// KeepEdits drops the oldest edits if there are more than n. It reports whether there were.
+func (p *Patch) KeepEdits(n int) (dropped bool) {
+	if len(p.edits) <= n {
+		return false
+	}
+	p.edits = slices.Clone(p.edits[len(p.edits)-n:])
+	return true
+}
+
+// Minus returns the patch without the explicit changes of fields that another merge patch has.
+func (p *Patch) Minus(other map[string]any) Patch {
+	return Patch{merge: Minus(p.merge, other), edits: p.edits, whole: p.whole}
+}
 
 // Fold returns one merge patch with the explicit changes and the effect of the edits.
 // It runs the edits on a copy of the decoded object, after the explicit changes. Without

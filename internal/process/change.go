@@ -59,6 +59,17 @@ func (c *change) asked() *patch.Patch {
 	return joint(c.parts)
 }
 
+// addEvents adds the changes that event handlers requested. Events may go on for as long as the
+// change cannot be sent, so the changes of the same event handler become one.
+func (c *change) addEvents(parts []execute.Part) {
+	others := len(c.parts)
+	for others > c.stored && c.parts[others-1].Refuse == nil {
+		others--
+	}
+	events, _ := joinedByHandler(append(c.parts[others:], parts...))
+	c.parts = append(c.parts[:others], events...)
+}
+
 // joint returns one patch with the changes of all parts.
 func joint(parts []execute.Part) *patch.Patch {
 	if len(parts) == 1 {
@@ -164,8 +175,7 @@ func (p *Processor) begin(ctx context.Context, m *Memory, body *object.Body, why
 		return true
 	}
 	if m.busy != nil {
-		*asked = append(m.busy.asked, *asked...)
-		m.busy.asked = nil
+		*asked = append(m.busy.asked.take(), *asked...)
 	}
 	p.noteTraces(m, body)
 	return false
@@ -238,7 +248,7 @@ func (p *Processor) prepare(ctx context.Context, m *Memory, body *object.Body, w
 		}
 	}
 	if c != nil {
-		c.parts = append(c.parts, *asked...)
+		c.addEvents(*asked)
 		*asked = nil
 		return c, nil
 	}

@@ -123,8 +123,16 @@ func (h *handling) slim() *handling {
 	if h.saved != nil {
 		note = h.saved
 	}
-	return &handling{state: h.state, records: h.records, note: note.Digested(), noted: h.noted, loaded: h.loaded.Digested()}
+	loaded := &progress.Note{Key: "not kept"} // equals no note, so the note is written again
+	if h.loaded.Sightings() <= fewSightings {
+		loaded = h.loaded.Digested()
+	}
+	return &handling{state: h.state, records: h.records, note: note.Digested(), noted: h.noted, loaded: loaded}
 }
+
+// fewSightings is the number of sightings up to which a slim handling keeps the stored note in
+// addition to the present one. A forged note has thousands.
+const fewSightings = 100
 
 // stale reports whether the stored note is obsolete, because another operator has
 // finished its handling.

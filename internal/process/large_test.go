@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -134,6 +135,20 @@ func testGrowth(t *testing.T, grow func(*cluster)) {
 	}
 }
 
+func TestAForgedNoteIsKeptOnce(t *testing.T) {
+	for n, twice := range map[int]bool{1: true, fewSightings: true, 16_000: false} {
+		h := &handling{state: progress.New(nil), note: &progress.Note{Key: "u"}, noted: true}
+		for i := range n {
+			h.note.Saw(fmt.Sprint("fn", i), map[string]any{"a": "b"}, time.Now())
+		}
+		h.loaded = h.note.Clone()
+		slim := h.slim()
+		if got := slim.loaded.Sightings() > 0; got != twice || slim.note.Sightings() != n || !got && slim.note.Equal(slim.loaded) {
+			t.Errorf("%d sightings: %d and %d are kept", n, slim.note.Sightings(), slim.loaded.Sightings())
+		}
+	}
+}
+
 func TestUnwrittenChangesOfLargeObjectsLoseTheirDecodedValues(t *testing.T) {
 	large, err := object.FromMap(map[string]any{"metadata": map[string]any{"name": "x"}, "data": wide()})
 	if err != nil {
@@ -173,12 +188,13 @@ func TestUnwrittenChangesOfLargeObjectsLoseTheirDecodedValues(t *testing.T) {
 		if (w.refused == nil) != (change.handling == nil) || w.refused != nil && w.refused.view != nil {
 			t.Errorf("%s: the outcomes are %v", name, w.refused)
 		}
-		if len(w.asked) != len(change.parts) || len(w.asked) > 0 && (w.asked[0].Handler != "fn" || w.asked[0].Refuse != nil) {
-			t.Errorf("%s: the requested changes are %v", name, w.asked)
+		asked := w.asked.take()
+		if len(asked) != len(change.parts) || len(asked) > 0 && (asked[0].Handler != "fn" || asked[0].Refuse != nil) {
+			t.Errorf("%s: the requested changes are %v", name, asked)
 		}
 	}
 	w := pending{}
-	if w.slim(large); w.refused != nil || w.asked != nil {
+	if w.slim(large); w.refused != nil || !w.asked.empty() {
 		t.Error("there was nothing to drop")
 	}
 }

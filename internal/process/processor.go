@@ -266,13 +266,13 @@ func (f *facts) has(fact uint32) bool { return f.set.Load()&fact != 0 }
 
 // pending is the part of [Memory] that exists only while something is due later.
 type pending struct {
-	body     *object.Body   // the newest known state
-	asked    []execute.Part // changes that event handlers requested and that are not written yet
-	wake     *Wake          // a request to call delayed handlers that is not served yet
-	failures int            // consecutive errors of the framework
-	failure  error          // the last of these errors
-	until    time.Time      // the end of the backoff after the last error
-	alarm    time.Time      // the time of the next turn; zero means none
+	body     *object.Body // the newest known state
+	asked    unwritten    // changes that handlers requested and that are not written yet
+	wake     *Wake        // a request to call delayed handlers that is not served yet
+	failures int          // consecutive errors of the framework
+	failure  error        // the last of these errors
+	until    time.Time    // the end of the backoff after the last error
+	alarm    time.Time    // the time of the next turn; zero means none
 
 	unsaved *change   // its handlers have run, but the storage has not accepted their outcomes
 	unsent  *change   // a change that could not be written yet
@@ -373,6 +373,15 @@ func (m *Memory) Pending() *object.Body {
 		return nil
 	}
 	return m.busy.body
+}
+
+// Burden estimates the memory that a turn of the object needs for changes that handlers requested
+// earlier, in bytes. The condition of [Memory.Pending] applies.
+func (m *Memory) Burden() int {
+	if m.busy == nil {
+		return 0
+	}
+	return m.busy.asked.memory()
 }
 
 // Forget stops the daemons and timers of an object that is deleted or no longer served.

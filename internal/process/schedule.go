@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/jitter"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/tracing"
@@ -73,14 +75,11 @@ func (w *pending) slim(body *object.Body) {
 	if c == nil {
 		c = w.unsaved
 	}
-	if c == nil || c.todo || c.acted || c.stored > 0 || c.apart && len(c.parts) > 0 || body.Memory() < slimFrom && !c.isWide() {
+	if c == nil || c.todo || c.acted || c.stored > 0 || c.apart && len(c.parts) > 0 || body.Memory() < slimFrom && !c.isWide() && !c.isLarge() {
 		return
 	}
-	var parts []execute.Part
-	for _, part := range c.parts {
-		parts = append(parts, execute.Part{Handler: part.Handler, Patch: part.Patch})
-	}
-	w.asked = append(parts, w.asked...)
+	later := w.asked.take()
+	w.asked.add(slices.Concat(c.parts, later))
 	w.unsent, w.unsaved = nil, nil
 	if c.handling != nil {
 		w.refused = c.handling.slim()
@@ -92,6 +91,24 @@ func (w *pending) slim(body *object.Body) {
 func (c *change) isWide() bool {
 	const many = 100
 	return c.handling != nil && c.handling.state != nil && len(c.handling.state.IDs()) > many
+}
+
+// isLarge reports whether the requested changes are as large as a large object.
+func (c *change) isLarge() bool {
+	weight := 0
+	for i := range c.parts {
+		weight += jsonvalue.Weight(c.parts[i].Patch.Fields())
+	}
+	return weight >= slimFrom
+}
+
+// postpone keeps changes that handlers requested until they can be written.
+func (p *Processor) postpone(body *object.Body, w *pending, parts []execute.Part) {
+	if handler := w.asked.add(parts); handler != "" {
+		if ok, suppressed := p.limiter.Allow("asked"); ok {
+			p.Logger(body).Error("Dropped older changes of an event handler, because they could not be written and become too many.", "handler", handler, "suppressed", suppressed)
+		}
+	}
 }
 
 // slimFrom is the estimated memory of an object, in bytes, from which [pending.slim] drops

@@ -125,5 +125,5 @@ func (m *Memory) settle(b *object.Body) {
 // unfinished reports whether earlier turns left work that must be done in any state of
 // the object.
 func (m *Memory) unfinished() bool {
-	return m.busy != nil && (m.busy.unsent != nil || m.busy.unsaved != nil || m.busy.failures > 0 || len(m.busy.asked) > 0 || m.busy.todo != nil)
+	return m.busy != nil && (m.busy.unsent != nil || m.busy.unsaved != nil || m.busy.failures > 0 || !m.busy.asked.empty() || m.busy.todo != nil)
 }

@@ -51,5 +51,5 @@ func (p *Processor) supersede(m *Memory, now *object.Body, c *change) {
 	p.Logger(now).Info("Another operator handled the object during the pause; its records are kept and those of this operator are dropped.")
 	w := m.pend()
 	w.unsent, w.refused, w.fresh = nil, nil, false
-	w.asked = append(w.asked, c.parts...)
+	p.postpone(now, w, c.parts)
 }

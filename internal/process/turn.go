@@ -70,7 +70,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 	case !actionable && m.outdated(state):
 		p.writeAsked(ctx, m, state, asked)
 	case m.throttled() && (!actionable || why.Event == nil): // a new state ends the backoff
-		m.busy.asked = append(m.busy.asked, asked...)
+		p.postpone(state, m.busy, asked)
 		m.busy.wake = m.busy.wake.Join(why.Wake)
 	default:
 		if m.unfinished() && actionable && why.Event != nil { // daemons do not wait for unfinished writes
@@ -80,7 +80,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 		after, due, err := p.change(ctx, m, state, why, &asked)
 		last = after
 		if err != nil {
-			m.pend().asked = append(m.pend().asked, asked...)
+			p.postpone(after, m.pend(), asked)
 		}
 		p.schedule(ctx, m, after, due, err)
 	}

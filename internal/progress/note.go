@@ -111,6 +111,9 @@ func (n *Note) index(essence map[string]any) int {
 	return len(n.essences) - 1
 }
 
+// Sightings returns the number of handlers that finished.
+func (n *Note) Sightings() int { return len(n.saw) }
+
 // Earlier returns the essence that a handler saw when it finished in the previous
 // handling. nil means that the handler saw the base.
 func (n *Note) Earlier(id string) map[string]any {
