@@ -41,9 +41,9 @@ const (
 	maxStreams   = 32       // per connection
 	streamBuffer = 64 << 10 // clients may send as much before they know a lower limit
 
-	// A connection keeps a buffer for the largest frame that its client has begun to send. By
-	// default, net/http accepts frames of 1 MiB. 16 KiB is the least that HTTP/2 allows, and
-	// what clients send unless a server offers more.
+	// A connection keeps a buffer for the largest frame that its client has announced. By
+	// default, net/http accepts frames of 1 MiB. 16 KiB is the least that HTTP/2 allows.
+	// Clients send no larger frames unless a server accepts them.
 	frameSize = 16 << 10
 )
 

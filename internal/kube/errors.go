@@ -126,8 +126,8 @@ func statusError(r *call, resp *http.Response) *apierrors.StatusError {
 	return generic
 }
 
-// shorten limits the texts of an error. Clients of the cluster choose what they quote, and an error
-// is kept until the request succeeds.
+// shorten limits the texts of an error. They quote values that clients of the cluster choose, and an
+// error is kept until the request succeeds.
 func shorten(s *metav1.Status) {
 	s.Message = terminal.CutMiddle(s.Message, maxErrorMessage)
 	if s.Details == nil {

@@ -59,7 +59,7 @@ func (c *change) asked() *patch.Patch {
 	return joint(c.parts)
 }
 
-// addEvents adds the changes that event handlers requested. Events may go on for as long as the
+// addEvents adds the changes that event handlers requested. More events may arrive for as long as the
 // change cannot be sent, so the changes of the same event handler become one.
 func (c *change) addEvents(parts []execute.Part) {
 	others := len(c.parts)

@@ -18,7 +18,7 @@ type unwritten struct {
 type unwrittenPart struct {
 	handler string
 	text    []byte      // the merge patch as JSON; nil means none
-	rest    patch.Patch // what has no JSON: the edits
+	rest    patch.Patch // with the edits, which have no JSON
 }
 
 const (
@@ -32,8 +32,9 @@ const (
 
 func (u *unwritten) empty() bool { return len(u.parts) == 0 }
 
-// add appends changes. A handler that requests more and more, because events of the object go on
-// while nothing can be written, loses the oldest: dropped is the last one that did.
+// add appends changes. Events of the object may let a handler request more and more while
+// nothing can be written: then it loses the oldest changes. dropped is the last such handler; ""
+// means none.
 func (u *unwritten) add(parts []execute.Part) (dropped string) {
 	for i := range parts {
 		u.parts = append(u.parts, packed(&parts[i]))
@@ -76,7 +77,7 @@ func packed(p *execute.Part) unwrittenPart {
 	}
 	text, err := jsonvalue.Encode(p.Patch.Fields())
 	if err != nil {
-		return unwrittenPart{handler: p.Handler, rest: p.Patch} // the write will fail, too
+		return unwrittenPart{handler: p.Handler, rest: p.Patch} // the write fails as well
 	}
 	return unwrittenPart{handler: p.Handler, text: text, rest: p.Patch.OnlyEdits()}
 }

@@ -44,7 +44,7 @@ func Cut(s string, limit int) string {
 }
 
 // CutMiddle shortens s to at most limit bytes, with an ellipsis in place of its middle: errors
-// quote a value in the middle, and end with what is wrong with it. The result is s itself or a
+// quote a value in the middle, and end with the reason. The result is s itself or a
 // copy. It does not split characters.
 func CutMiddle(s string, limit int) string {
 	const ellipsis = "..."
