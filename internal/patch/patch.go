@@ -128,7 +128,12 @@ func (p *Patch) EditsWhole() bool { return p.whole }
 func (p *Patch) Edits() []Edit { return p.edits }
 
 // OnlyEdits returns the patch without its explicit changes.
-func (p *Patch) OnlyEdits() Patch { return Patch{edits: p.edits, whole: p.whole} }
+func (p *Patch) OnlyEdits() Patch { return p.With(nil) }
+
+// With returns the patch with these explicit changes instead of its own. It owns them.
+func (p *Patch) With(merge map[string]any) Patch {
+	return Patch{merge: merge, edits: p.edits, whole: p.whole}
+}
 
 // KeepEdits drops the oldest edits if there are more than n. It reports whether there were.
 func (p *Patch) KeepEdits(n int) (dropped bool) {
@@ -141,7 +146,7 @@ func (p *Patch) KeepEdits(n int) (dropped bool) {
 
 // Minus returns the patch without the explicit changes of fields that another merge patch has.
 func (p *Patch) Minus(other map[string]any) Patch {
-	return Patch{merge: Minus(p.merge, other), edits: p.edits, whole: p.whole}
+	return p.With(Minus(p.merge, other))
 }
 
 // Fold returns one merge patch with the explicit changes and the effect of the edits.

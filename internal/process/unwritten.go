@@ -55,7 +55,7 @@ func (u *unwritten) take() (parts []execute.Part) {
 	for _, p := range u.parts {
 		part := execute.Part{Handler: p.handler, Patch: p.rest}
 		if fields, err := jsonvalue.Decode(p.text); err == nil { // it fails for an empty text only
-			part.Patch.Merge(fields)
+			part.Patch = p.rest.With(fields.(map[string]any))
 		}
 		parts = append(parts, part)
 	}
@@ -83,9 +83,10 @@ func packed(p *execute.Part) unwrittenPart {
 }
 
 // joinedByHandler joins the parts of each handler at the place of its first one. Parts of others in
-// between lose the fields that a later part has, so the last one still wins.
+// between lose the fields that a later part has, so the last one still wins. dropped is the last
+// handler that had too much; "" means none.
 func joinedByHandler(parts []execute.Part) (joined []execute.Part, dropped string) {
-	at := map[string]int{}
+	at, newest := map[string]int{}, map[string]patch.Patch{}
 	for _, p := range parts {
 		i, found := at[p.Handler]
 		if !found {
@@ -96,14 +97,25 @@ func joinedByHandler(parts []execute.Part) (joined []execute.Part, dropped strin
 		for j := i + 1; j < len(joined); j++ {
 			joined[j].Patch = joined[j].Patch.Minus(p.Patch.Fields())
 		}
-		into := &joined[i].Patch
-		into.Absorb(&p.Patch)
-		if into.KeepEdits(maxEdits) {
-			dropped = p.Handler
+		joined[i].Patch.Absorb(&p.Patch)
+		newest[p.Handler] = p.Patch
+	}
+	for handler, last := range newest {
+		all := &joined[at[handler]].Patch
+		if all.KeepEdits(maxEdits) {
+			dropped = handler
 		}
-		if text, err := jsonvalue.Encode(into.Fields()); err == nil && len(text) > maxText {
-			*into, dropped = p.Patch, p.Handler
+		if tooLong(all.Fields()) {
+			*all, dropped = last, handler
 		}
 	}
 	return joined, dropped
+}
+
+func tooLong(merge map[string]any) bool {
+	if jsonvalue.Weight(merge) <= maxText { // decoded values take more memory than their JSON
+		return false
+	}
+	text, err := jsonvalue.Encode(merge)
+	return err == nil && len(text) > maxText
 }
