@@ -130,7 +130,7 @@ func (p *Patch) Edits() []Edit { return p.edits }
 // OnlyEdits returns the patch without its explicit changes.
 func (p *Patch) OnlyEdits() Patch { return p.With(nil) }
 
-// With returns the patch with these explicit changes instead of its own. It owns them.
+// With returns the patch with these explicit changes instead of those of p. It owns them.
 func (p *Patch) With(merge map[string]any) Patch {
 	return Patch{merge: merge, edits: p.edits, whole: p.whole}
 }
