@@ -28,7 +28,8 @@ type Change[T Object] struct {
 	Reason Reason
 	// Old is the last handled configuration. It has no status and hardly any metadata.
 	// It is never nil; on creation it is empty, apart from the identity. Fields that do
-	// not fit T are zero.
+	// not fit T are zero, and so are all of them if it would take far more memory than its JSON and
+	// than Object.
 	Old T
 	// Diff is the difference between Old and Object. For handlers of a field, it is
 	// relative to the field.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
+	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -52,14 +53,16 @@ func decode[T Object](b *object.Body) (T, error) {
 
 // decodeOld decodes a last handled essence, with the identity of the current object.
 // Fields that do not fit T are zero: an old value cannot be corrected, and must not
-// block the handler.
+// block the handler. All are, if an old value would take much more memory than its JSON and
+// than the current object: clients can forge it.
 func decodeOld[T Object](essence map[string]any, b *object.Body) T {
 	var obj T
 	if isUntyped[T]() {
 		obj = untyped[T](copied(essence))
 	} else {
 		obj = newObject[T]()
-		if raw, err := storage.EncodeEssence(essence); err == nil && essence != nil {
+		of := footprint.Of(reflect.TypeFor[T]())
+		if raw, err := storage.EncodeEssence(essence); err == nil && essence != nil && !of.Inflates([]byte(raw), b.MemoryAs(of, footprint.Small)) {
 			_ = object.Decode([]byte(raw), obj)
 		}
 	}
@@ -142,8 +145,8 @@ func statusChanges(b *object.Body, v any) map[string]any {
 	read, _ := status.(map[string]any)
 	known := reflect.New(t).Interface()
 	for key, value := range read { // one by one: fields that do not fit are replaced
-		if raw, err := jsonvalue.Encode(map[string]any{key: value}); err == nil {
-			_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, known)
+		if raw, err := jsonvalue.Encode(map[string]any{key: value}); err == nil && !footprint.Of(t).Inflates(raw, 0) {
+			_ = object.Decode(raw, known)
 		}
 	}
 	before, _ := common(encode(known), read).(map[string]any)
@@ -199,12 +202,13 @@ func encoded(obj any) []byte {
 	return text
 }
 
-// convert converts decoded JSON to V. ok is false if that would lose data. In values of
-// type any, integers are int64 and other numbers float64.
+// convert converts decoded JSON to V. ok is false if that would lose data, or take much more time
+// or memory than the JSON does. In values of type any, integers are int64 and other numbers float64.
 func convert[V any](found any) (V, bool) {
 	var v V
 	raw, err := jsonvalue.Encode(found)
-	if err != nil {
+	of := footprint.Of(reflect.TypeFor[V]())
+	if err != nil || of.Check(raw) != nil || of.Inflates(raw, 0) {
 		return v, false
 	}
 	if strict, err := kjson.UnmarshalStrict(raw, &v, kjson.DisallowUnknownFields); err != nil || len(strict) > 0 {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf/internal/handler"
@@ -115,6 +117,80 @@ func TestTypedEditsDecodeOnlyWhatChanges(t *testing.T) {
 	}
 	if small := fields.(map[string]any)["spec"].(map[string]any)["small"]; small != "new" {
 		t.Errorf("the result is %v", small)
+	}
+}
+
+type pods struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Containers []corev1.Container  `json:"containers"`
+		Limits     corev1.ResourceList `json:"limits,omitempty"`
+	} `json:"spec"`
+}
+
+// many returns a list of so many equal values.
+func many(value string, n int) string { return "[" + strings.Repeat(value+",", n-1) + value + "]" }
+
+// Clients can forge the last handled configuration, and the memory for a turn is that of the object.
+func TestOldValuesMustNotTakeFarMoreMemoryThanTheirJSON(t *testing.T) {
+	filled := `{"name":"a","image":"b","env":[{"name":"c","value":"d"}]}`
+	for name, c := range map[string]struct {
+		now, old string
+		want     int
+	}{
+		"nulls":                            {many(filled, 1), many("null", 7000), 0},
+		"few nulls":                        {many(filled, 1), many("null", 50), 50},
+		"containers":                       {many(filled, 1), many(filled, 2000), 2000},
+		"as many nulls as in the object":   {many("null", 7000), many("null", 7000), 7000},
+		"a list of small objects, as many": {many(`{}`, 7000), many(`{}`, 7000), 7000},
+	} {
+		b := bodyOf(t, `{"metadata":{"name":"x"},"spec":{"containers":`+c.now+`}}`)
+		essence := bodyOf(t, `{"spec":{"containers":`+c.old+`}}`).Map()
+		delete(essence, "metadata")
+		if old := decodeOld[*pods](essence, b); len(old.Spec.Containers) != c.want || old.Name != "x" {
+			t.Errorf("%s: got %d containers of %q, want %d", name, len(old.Spec.Containers), old.Name, c.want)
+		}
+	}
+}
+
+func TestValuesThatTakeFarTooMuchTimeOrMemoryDoNotFit(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec string
+		want bool
+	}{
+		"usual values":  {`{"containers":` + many(`{"name":"a","image":"b"}`, 2000) + `,"limits":{"cpu":"100m"}}`, true},
+		"a quantity":    {`{"containers":[],"limits":{"cpu":"123456789012345678901234e10000000"}}`, false},
+		"many nulls":    {`{"containers":` + many("null", 7000) + `,"limits":null}`, false},
+		"too many":      {`{"containers":` + many(`{}`, 50_000) + `,"limits":null}`, false},
+		"a few nulls":   {`{"containers":[null,null],"limits":{}}`, true},
+		"other numbers": {`{"containers":[],"limits":{"cpu":"1e3","memory":1.5}}`, true},
+	} {
+		s, err := newSubject[Unstructured](&handler.Request{Body: bodyOf(t, `{"spec":`+c.spec+`}`), Patch: &patch.Patch{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, containers := ValueAt[[]corev1.Container](s, "spec.containers")
+		_, limits := ValueAt[corev1.ResourceList](s, "spec.limits")
+		if got := containers && limits; got != c.want {
+			t.Errorf("%s: the containers fit: %v, the limits fit: %v", name, containers, limits)
+		}
+	}
+}
+
+// Clients may write the status, and it is decoded to find out what a new one removes.
+func TestTheStatusIsReplacedWhateverItWas(t *testing.T) {
+	type status struct {
+		Capacity corev1.ResourceList `json:"capacity,omitempty"`
+		Used     []corev1.Container  `json:"used,omitempty"`
+		Phase    string              `json:"phase,omitempty"`
+		Ready    bool                `json:"ready"`
+	}
+	b := bodyOf(t, `{"status":{"phase":"Old","capacity":{"cpu":"123456789012345678901234e10000000"},"used":`+many("null", 7000)+`}}`)
+	got := statusChanges(b, status{Ready: true, Capacity: corev1.ResourceList{"cpu": resource.MustParse("1")}})
+	want := map[string]any{"phase": nil, "ready": true, "capacity": map[string]any{"cpu": "1"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }
 

@@ -157,7 +157,7 @@ func (c *Controller) costOf(b *object.Body) int {
 func (c *Controller) turnMemory(b *object.Body) int {
 	typed := 0
 	for _, t := range c.types {
-		typed = max(typed, b.MemoryAs(t, modestTurn/typedCopies))
+		typed = max(typed, b.MemoryAs(t, footprint.Small))
 	}
 	return copies*b.Memory() + typedCopies*typed
 }

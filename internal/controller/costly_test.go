@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
@@ -82,6 +83,12 @@ func TestTheCostOfATurnIncludesUnwrittenChanges(t *testing.T) {
 				t.Errorf("with changes of %d bytes, a turn for %s costs %d bytes", step.burden, name, got)
 			}
 		}
+	}
+}
+
+func TestValuesThatAreNoCostAreSmall(t *testing.T) {
+	if modestTurn != typedCopies*footprint.Small {
+		t.Errorf("%d copies of %d bytes are not a modest turn of %d", typedCopies, footprint.Small, modestTurn)
 	}
 }
 

@@ -3,6 +3,8 @@ package footprint
 import (
 	"bytes"
 	"fmt"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 const (
@@ -56,6 +58,20 @@ func (t *Type) Check(json []byte) error {
 		return &TooLargeError{memory}
 	}
 	return nil
+}
+
+// Small is the memory, in bytes, up to which no decoded value inflates; see [Type.Inflates].
+const Small = 64 << 10
+
+// decodedCopies is the number of decoded copies of an object for which a turn has memory.
+const decodedCopies = 4
+
+// Inflates reports whether the JSON, decoded into the type, would take so much memory that the
+// estimate of a turn does not include it: more than [Small], more than known, and more than four
+// times the decoded JSON. A list of nulls as structs does.
+func (t *Type) Inflates(json []byte, known int) bool {
+	memory := t.Memory(json, Small)
+	return memory > max(Small, known) && memory > decodedCopies*jsonvalue.Memory(json)
 }
 
 // suspicious reports whether a text contains something like a costly quantity. It may be a

@@ -271,3 +271,25 @@ func TestTheEstimateOfNestedTypesTakesLinearTime(t *testing.T) {
 		}
 	})
 }
+
+// Clients can write any value where a handler decodes one without asking for memory.
+func TestValuesInflateIfTheyTakeFarMoreMemoryThanTheirJSON(t *testing.T) {
+	of := Of(reflect.TypeFor[[]corev1.Container]())
+	filled := `{"name":"a","image":"b","args":["c"]}`
+	for _, c := range []struct {
+		name, json string
+		known      int
+		want       bool
+	}{
+		{"few nulls", listOf("null", 40), 0, false},
+		{"many nulls", listOf("null", 4000), 0, true},
+		{"as many as the object has", listOf("null", 4000), of.Memory([]byte(listOf("null", 5000)), 0), false},
+		{"more than the object has", listOf("null", 4000), of.Memory([]byte(listOf("null", 3000)), 0), true},
+		{"usual values", listOf(filled, 4000), 0, false},
+		{"some nulls among them", "[" + listOf("null", 100) + "," + listOf(filled, 4000)[1:], 0, false},
+	} {
+		if got := of.Inflates([]byte(c.json), c.known); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
+		}
+	}
+}

@@ -49,11 +49,27 @@ func Unpack(text string, limit int) ([]byte, error) {
 }
 
 // Memory estimates the memory of decoded JSON. It errs on the high side: brackets and commas
-// inside strings count. A JSON object of one member takes about fifty times its text.
+// inside strings count, because there is JSON inside of strings of JSON, and so do escaped ASCII
+// characters, each of which may stand for a bracket. A JSON object of one member takes about fifty
+// times its text.
 func Memory(text []byte) int {
-	objects := bytes.Count(text, []byte("{"))
+	objects := bytes.Count(text, []byte("{")) + asciiEscapes(text)
 	others := bytes.Count(text, []byte(",")) + bytes.Count(text, []byte("["))
 	return 2*len(text) + 400*objects + 40*others
+}
+
+// asciiEscapes returns how many printable ASCII characters are escaped. An escape may itself have escaped
+// characters in JSON inside of strings: then there is at least one more.
+func asciiEscapes(text []byte) (n int) {
+	for {
+		at := bytes.Index(text, []byte(`\u00`))
+		if at < 0 || at+4 == len(text) {
+			return n
+		}
+		if text = text[at+4:]; text[0] >= '2' && text[0] <= '7' {
+			n++
+		}
+	}
 }
 
 // PackedMemory estimates the memory of all packed texts inside of JSON, after they are
@@ -86,12 +102,25 @@ func PackedMemory(raw []byte) (memory int) {
 	}
 }
 
-// unescaped returns the text in which ASCII characters are no longer escaped. It takes any
-// number of backslashes for one: there is JSON inside of strings of JSON.
+// maxStrings is the number of strings of JSON around a packed text, at most: of the object, of a
+// record, and of a handling note in its message.
+const maxStrings = 3
+
+// unescaped returns the text in which ASCII characters are no longer escaped: there is JSON inside
+// of strings of JSON, so an escape may itself have escaped characters.
 func unescaped(raw []byte) []byte {
-	if !bytes.Contains(raw, []byte(`\u00`)) && !bytes.Contains(raw, []byte(`\/`)) {
-		return raw
+	for range maxStrings {
+		if !bytes.Contains(raw, []byte(`\u00`)) && !bytes.Contains(raw, []byte(`\/`)) {
+			return raw
+		}
+		raw = unescapedOnce(raw)
 	}
+	return raw
+}
+
+// unescapedOnce replaces each escape of an ASCII character. It takes any number of backslashes for
+// one.
+func unescapedOnce(raw []byte) []byte {
 	plain := make([]byte, 0, len(raw))
 	for {
 		at := bytes.IndexByte(raw, '\\')

@@ -64,6 +64,8 @@ func TestTheMemoryOfPackedTextsIsThatOfTheirContent(t *testing.T) {
 		{"escaped at the start", `{"annotations":{"a":"{\"message\":\"gz:\\u00484sI` + packed[4:] + `\"}"}}`, Memory([]byte(dense))},
 		{"escaped in the middle", `{"a":"` + packed[:20] + fmt.Sprintf(`\u00%02X`, packed[20]) + packed[21:] + `\n"}`, Memory([]byte(dense))},
 		{"escaped throughout", `{"a":"` + escapes.String() + `"}`, Memory([]byte(dense))},
+		{"an escaped escape", `{"annotations":{"a":"{\"message\":\"gz:\u005cu00484sI` + packed[4:] + `\"}"}}`, Memory([]byte(dense))},
+		{"escaped digits", `{"annotations":{"a":"{\"message\":\"gz:\\u00\u0034\u00384sI` + packed[4:] + `\"}"}}`, Memory([]byte(dense))},
 		{"other escapes", `{"a":"\\\"\u00zz\u0`, 0},
 		{"two", `["` + packed + `","` + packed + `"]`, 2 * Memory([]byte(dense))},
 		{"at the end", packed, Memory([]byte(dense))},
@@ -71,6 +73,40 @@ func TestTheMemoryOfPackedTextsIsThatOfTheirContent(t *testing.T) {
 		if got := PackedMemory([]byte(test.raw)); got != test.want {
 			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
 		}
+	}
+}
+
+// Each string of JSON may escape characters of the JSON inside of it, and of the escapes there.
+func TestEscapesHideNoMemory(t *testing.T) {
+	dense := "[" + strings.Repeat(`{"":[0,0]},`, 100) + "0]"
+	for name, escape := range map[string]func(c byte) string{
+		"not escaped":               func(c byte) string { return string(c) },
+		"escaped":                   func(c byte) string { return fmt.Sprintf(`\u%04x`, c) },
+		"escaped as capitals":       func(c byte) string { return fmt.Sprintf(`\u%04X`, c) },
+		"with an escaped backslash": func(c byte) string { return fmt.Sprintf(`\u005cu%04x`, c) },
+		"with an escaped u":         func(c byte) string { return fmt.Sprintf(`\\\u0075%04x`, c) },
+		"with escaped digits": func(c byte) string {
+			return fmt.Sprintf(`\\u00\u00%02x\u00%02x`, "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
+		},
+	} {
+		var text strings.Builder
+		for _, c := range []byte(dense) {
+			if strings.ContainsRune("{[,", rune(c)) {
+				text.WriteString(escape(c))
+			} else {
+				text.WriteByte(c)
+			}
+		}
+		if got, want := Memory([]byte(text.String())), Memory([]byte(dense)); got < want {
+			t.Errorf("%s: got %d, less than %d", name, got, want)
+		}
+	}
+	umlauts := strings.Repeat(`\u00e4`, 1000)
+	if got := Memory([]byte(umlauts)); got != 2*len(umlauts) {
+		t.Errorf("other characters: got %d", got)
+	}
+	if Memory([]byte(`\u00`)) != 8 {
+		t.Error("a part of an escape counts")
 	}
 }
 

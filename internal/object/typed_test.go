@@ -24,14 +24,14 @@ func TestTheMemoryAsATypeIsMeasuredOnce(t *testing.T) {
 	}
 	const limit = 64 << 10
 	of := footprint.Of(reflect.TypeFor[*limited]())
-	for quantity, refused := range map[string]bool{"1": false, "1e10000000": true} {
+	for _, quantity := range []string{"1", "1e10000000"} {
 		b, err := Parse(fmt.Appendf(nil, `{"metadata":{"name":"a","uid":"u"},"items":[%s{}],"limits":{"cpu":"%s"}}`, strings.Repeat("{},", 10_000), quantity))
 		if err != nil {
 			t.Fatal(err)
 		}
 		memory := b.MemoryAs(of, limit)
-		if refused != (memory == 0) {
-			t.Errorf("%s: the memory is %d", quantity, memory)
+		if memory == 0 { // also if it is refused: it may be decoded as another type
+			t.Errorf("%s: it takes no memory", quantity)
 		}
 		first := b.typed.Load()
 		if first == nil || first.as != of || first.memory != memory {

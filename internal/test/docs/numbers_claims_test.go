@@ -243,6 +243,7 @@ func claims(t *testing.T) map[string][]string {
 			"An object of more than " + mib(footprint.MaxMemory) + " MiB does not fit",
 			"with more than " + count(constant("internal/footprint", "maxQuantity")) + " characters or an exponent of more than " + count(constant("internal/footprint", "maxExponent")) + " digits",
 			"in objects of " + kib(constant("internal/footprint", "longObject")) + " KiB or more for a time or duration with more than " + count(constant("internal/footprint", "maxTime")) + " characters",
+			"more than " + kib(constant("internal/footprint", "Small")) + " KiB and four times the memory",
 			"Errors of decoders are cut at " + kib(constant("internal/object", "longestError")) + " KiB, and messages of denials at " + kib(constant("internal/admission", "longestDenial")) + " KiB",
 			"where " + count(constant("internal/childwatch", "weightText")) + " bytes of names count as one more",
 			"requests more than " + mib(constant("internal/process", "maxText")) + " MiB in that time",
