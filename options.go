@@ -56,7 +56,9 @@ func limits(opts []RetryOption) (l handler.Limits) {
 // call, without another delay. Calls that end with [RetryAfter] or [Wait] count, and so
 // does every call of a handler whose sub-handlers are unfinished. Calls that were
 // interrupted by a shutdown do not count. The number is stored on the object and
-// survives restarts. For daemons and timers, it is kept in memory and applies to one
+// survives restarts. Calls before the end of a delay, because of [Resource.Wake], [WakeOwner] or a
+// change of a child, do not count either, and [Subject].Retry stays the same: clients in other
+// namespaces may cause them. For daemons and timers, it is kept in memory and applies to one
 // series of attempts.
 //
 // A handler that has failed this way is logged with an error that matches [ErrTooManyAttempts].

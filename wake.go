@@ -29,7 +29,8 @@ func (r *Resource[T]) Wake(namespace, name string, ids ...string) {
 // [Resource.Reconcile] instead, which does not.
 //
 // The owner reference must have the uid of the owner. A client that may create children
-// can wake an owner whose uid it knows: one in its own namespace or a cluster-scoped one.
+// can wake an owner whose uid it knows: one in its own namespace or a cluster-scoped one. Such
+// calls use up no attempts; see [MaxAttempts].
 func WakeOwner[C, P Object](children *Resource[C], parents *Resource[P]) {
 	id := "wake-owner." + parents.of.String()
 	children.OnEvent(storedName(id), func(_ context.Context, e *WatchEvent[C]) error {

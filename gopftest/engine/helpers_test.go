@@ -64,6 +64,16 @@ func (c *calls) all() []string {
 	return append([]string{}, c.lines...)
 }
 
+// count returns how many lines begin with the text.
+func (c *calls) count(text string) (n int) {
+	for _, line := range c.all() {
+		if strings.HasPrefix(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
 // handler returns a handler that records its argument.
 func (c *calls) handler(name string) gopf.ChangeFunc[*Example] {
 	return func(_ context.Context, ch *gopf.Change[*Example]) error {

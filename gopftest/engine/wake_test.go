@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -84,6 +85,43 @@ func TestWakingASubHandlerCallsIt(t *testing.T) {
 		synctest.Wait()
 		if got, want := diary.all(), []string{"sub create a #0", "sub create a #1"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// Clients in other namespaces may wake an owner, as often as they like. A handler must not fail
+// because of that.
+func TestWokenCallsUseUpNoAttempts(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		later := func(name string, retry int) error {
+			diary.add("%s #%d", name, retry)
+			return gopf.RetryAfter(time.Hour, errors.New("not yet"))
+		}
+		op := gopf.New(gopf.Identity("x.example.com"))
+		x := gopf.For[*Example](op, resource)
+		limit := gopf.MaxAttempts(3)
+		x.OnCreate("create", func(_ context.Context, ch *gopf.Change[*Example]) error { return later("create", ch.Retry) }, limit)
+		x.Timer("timer", 0, func(_ context.Context, tick *gopf.Tick[*Example]) error { return later("timer", tick.Retry) }, limit)
+		x.Reconcile("reconcile", func(_ context.Context, r *gopf.Reconciliation[*Example]) error { return later("reconcile", r.Retry) }, limit)
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		settle()
+		c.Create(t, example("x", "a"))
+		settle()
+		for range 10 {
+			x.Wake("default", "x")
+			settle()
+		}
+		for _, name := range []string{"create", "timer", "reconcile"} {
+			if n := diary.count(name); n != 11 {
+				t.Errorf("%s was called %d times before the end of the delay, want 11: %q", name, n, diary.all())
+			}
+		}
+		time.Sleep(10 * time.Hour)
+		for _, name := range []string{"create", "timer", "reconcile"} {
+			if n, last := diary.count(name), diary.count(name+" #2"); n != 13 || last != 1 {
+				t.Errorf("%s was called %d times in all, want 13: %q", name, n, diary.all())
+			}
 		}
 	})
 }

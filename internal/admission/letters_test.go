@@ -124,12 +124,14 @@ func TestUnreadResponsesTakeBoundedMemory(t *testing.T) {
 	reviewed := func(text string) map[string]any {
 		return map[string]any{"object": map[string]any{"metadata": map[string]any{"name": "x"}, "spec": text}}
 	}
-	for name, fields := range map[string]map[string]any{"a long uid": {"uid": long}, "a long message": reviewed(long)} {
+	for name, fields := range map[string]map[string]any{"a long uid": {"uid": long}, "a long patch": reviewed(long)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				v := newTestReviewer(calling("v", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
-					spec, _ := r.Body.Lookup("spec")
-					return &handler.DeniedError{Err: errors.New(fmt.Sprint(spec))}
+				v := newTestReviewer(calling("v", handler.Admission{Mutating: true}, func(_ context.Context, r *handler.Request) error {
+					if spec, ok := r.Body.Lookup("spec"); ok {
+						r.Patch.Set(spec, "copy")
+					}
+					return nil
 				}))
 				raw := mustJSON(reviewOf("CREATE", fields))
 				ctx, cancel := context.WithCancel(t.Context())

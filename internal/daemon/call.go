@@ -25,6 +25,7 @@ type Call struct {
 	stopping <-chan struct{}
 	next     handler.Opt[time.Duration]
 	wrote    atomic.Bool // the call has written through the API by itself
+	early    bool        // see timing
 }
 
 // Current returns the newest version of the object. The body of the request is the
@@ -111,7 +112,7 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 	}
 	attempt := execute.Attempt{
 		Title: spec.title(), ID: spec.ID, Limits: spec.Limits,
-		Retries: req.Retry, Started: req.Started,
+		Retries: req.Retry, Started: req.Started, Early: c.early,
 		DefaultBackoff: o.set.DefaultBackoff, DefaultMode: handler.Retry,
 		Log: req.Log, Own: &req.Log, Observe: o.observing(), Enter: o.set.Entrance.For(spec.Handler, r.stopping),
 		Quiet: func(result any) bool { return spec.Timer && result == nil && req.Patch.Empty() && !c.wrote.Load() },
@@ -189,7 +190,8 @@ func (t *Task) start(c *Call, r *run) bool {
 	if t.failing += now.Sub(t.started); t.retries == 0 {
 		t.failing = 0
 	}
-	t.started, t.hurried, t.unfit = now, false, false
+	t.early = t.spec.Limits.Retries.Set && t.hurried && t.phase == failed && !t.unfit && now.Before(t.from.Add(t.pause))
+	t.started, t.hurried, t.unfit, c.early = now, false, false, t.early
 	req.Handler, req.Retry, req.Started = t.spec.Handler, int(t.retries), now.Add(-t.failing)
 	if of := req.Key; of != nil {
 		req.Key = func() string { return of() + "/" + t.spec.ID }
@@ -230,7 +232,9 @@ func (t *Task) note(outcome execute.Outcome, next handler.Opt[time.Duration]) (b
 		t.phase, t.pause, t.unfit = failed, outcome.Delay.Or(0), true
 	case !outcome.Final:
 		t.phase, t.pause = failed, outcome.Delay.Or(0)
-		t.retries++
+		if !t.early {
+			t.retries++
+		}
 	case t.spec.Timer && next.Set:
 		t.phase, t.pause, t.retries = chosen, next.Is, 0
 	default:

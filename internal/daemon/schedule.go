@@ -17,6 +17,7 @@ const (
 type timing struct {
 	phase   phase
 	hurried bool          // an immediate call was requested
+	early   bool          // the last call was before the end of a pause after a failure, and attempts are limited: it does not count as one
 	pause   time.Duration // after a failure, or chosen
 	started time.Time     // start of the last call
 	from    time.Time     // end of the last call and its write; if fresh, the time of the first call

@@ -22,6 +22,7 @@ type Attempt struct {
 	Limits  handler.Limits
 	Retries int       // the number of earlier calls
 	Started time.Time // the start of the first attempt; the timeout counts from it
+	Early   bool      // the call is before the end of a delay: it does not count as an attempt
 
 	DefaultBackoff time.Duration
 	DefaultMode    handler.ErrorMode
@@ -301,7 +302,7 @@ func (a *Attempt) lookAhead(pause time.Duration) *limit {
 			"time out in " + seconds(timeout.Is) + " seconds",
 			func(msg string) error { return &TimeoutError{msg} },
 		}
-	case retries.Set && a.Retries+1 >= retries.Is:
+	case retries.Set && !a.Early && a.Retries+1 >= retries.Is:
 		return &limit{
 			fmt.Sprintf("exceed %d retries", retries.Is),
 			fmt.Sprintf("exceed %d retries", retries.Is),

@@ -59,6 +59,7 @@ type call struct {
 	subs    *subs
 	attempt Attempt
 	before  storage.Record // the record before the call
+	early   bool           // the call is before the end of a delay, and the handler has a limit of attempts
 	patch   *patch.Patch   // the changes that the handler requested
 	result  *patch.Patch   // the handler's result in the status; nil means none
 }
@@ -184,7 +185,7 @@ func (r *Runner) due(handlers handler.Set) []handler.Due {
 	for i, h := range handlers {
 		ids[i] = h.ID
 		if r.Urgent != nil && r.Urgent(h.ID) {
-			r.State.Hasten(ids[i : i+1])
+			r.State.Hasten(ids[i:i+1], time.Now())
 		}
 	}
 	var due []handler.Due
@@ -210,6 +211,7 @@ func (r *Runner) call(ctx context.Context, parent *call, h *handler.Handler) {
 	c.cause = req.Cause
 	r.mu.Lock()
 	c.before = r.State.Record(h.ID)
+	c.early = r.State.TakeEarly(h.ID) && h.Limits.Retries.Set
 	r.mu.Unlock()
 	req.Handler, req.Retry, req.Started = h, c.before.Retries, c.before.Started
 	if of := req.Key; of != nil {
@@ -219,7 +221,7 @@ func (r *Runner) call(ctx context.Context, parent *call, h *handler.Handler) {
 	req.RunSubs, req.SubOutcome = c.subs.run, c.subs.outcome
 	c.attempt = Attempt{
 		Title: "Handler", ID: h.ID, Limits: h.Limits,
-		Retries: c.before.Retries, Started: c.before.Started,
+		Retries: c.before.Retries, Started: c.before.Started, Early: c.early,
 		DefaultBackoff: r.DefaultBackoff, DefaultMode: handler.Retry,
 		Log: r.Log, Own: &req.Log, Observe: r.Observe, Enter: r.Entrance.For(h, nil),
 		Known: func(err *handler.UndecodableError) bool {
@@ -267,7 +269,7 @@ func (r *Runner) conclude(c *call, outcome Outcome) {
 	}
 	r.State.Attempted(c.handler.ID, progress.Attempt{
 		Final: outcome.Final, Failed: outcome.Err != nil, Message: outcome.Message,
-		Delay: outcome.Delay, Subs: c.subs.refs(), Waited: waited(c.handler, outcome),
+		Delay: outcome.Delay, Subs: c.subs.refs(), Waited: waited(c.handler, outcome), Early: c.early,
 	}, now)
 }
 

@@ -56,6 +56,7 @@ type reconciled struct {
 	far     *farCalls   // nil means that there were none
 	called  bool        // by this process
 	dirty   bool        // a child has changed since the last call
+	early   bool        // due was made earlier, because of a child
 	held    bool        // it cannot be called now; an event starts another turn when it can
 }
 

@@ -279,7 +279,7 @@ func (s *reconciled) wakeFar(now time.Time) {
 	}
 	s.far.at = now
 	if at := now.Add(farPause); s.due.IsZero() || at.Before(s.due) {
-		s.due = at
+		s.due, s.early = at, !s.due.IsZero()
 	}
 }
 
@@ -287,7 +287,8 @@ func (s *reconciled) wakeFar(now time.Time) {
 // the outcome. It returns the newest state of the object; nil means that it is gone or
 // could not be written.
 func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Handler, state *reconciled, essence func() string, body *object.Body) *object.Body {
-	r := &reconciling{Processor: p, memory: m, handler: h, state: state, essence: essence, body: body}
+	r := &reconciling{Processor: p, memory: m, handler: h, state: state, essence: essence, body: body, early: h.Limits.Retries.Set && state.retries > 0 && (state.early || time.Now().Before(state.due))}
+	state.early = false
 	if err := r.load(ctx); err != nil {
 		p.retryReconcile(ctx, state, body, err)
 		return nil
@@ -351,7 +352,7 @@ func (r *reconciling) attempt(ctx context.Context, request *handler.Request) exe
 		limits.Backoff = handler.Some(r.Config.Jitter.Shorten(defaultBackoff.After(r.state.retries+1), backoffJitter))
 	}
 	return execute.Attempt{
-		Title: "Handler", ID: r.handler.ID, Limits: limits, Retries: r.state.retries, Started: r.state.started,
+		Title: "Handler", ID: r.handler.ID, Limits: limits, Retries: r.state.retries, Started: r.state.started, Early: r.early,
 		DefaultBackoff: r.Config.DefaultBackoff, DefaultMode: handler.Retry, Log: tracing.Log(ctx, request.Log), Own: &request.Log, Observe: r.observing(request.Body), Enter: r.Entrance.For(r.handler, nil),
 		Quiet: func(any) bool { return r.result.Written == 0 },
 		Call: func(ctx context.Context) (any, error) {
@@ -422,7 +423,9 @@ func (r *reconciling) schedule(outcome execute.Outcome, c *handler.Children) {
 		s.retries, s.started = 0, time.Time{}
 		return
 	default:
-		s.retries++
+		if !r.early {
+			s.retries++
+		}
 		soonest(outcome.Delay.Or(0))
 	}
 	if every := r.handler.Reconcile.Every; every > 0 {

@@ -40,6 +40,7 @@ type reconciling struct {
 	recorded  bool             // a record of the handler is stored
 	result    *reconcile.Result
 	room      *callRoom // nil means no limit
+	early     bool      // the call is before the end of a delay, and attempts are limited: it does not count as one
 }
 
 // load loads the inventories and the record of the handler.

@@ -112,7 +112,7 @@ func TestDelaysOmitsHandlersWithoutADelay(t *testing.T) {
 	if got := state.Delays(now); len(got) != 1 || got["delayed"].until.IsZero() {
 		t.Errorf("got %v", got)
 	}
-	state.Hasten([]string{"delayed"})
+	state.Hasten([]string{"delayed"}, now)
 	if got := state.Delays(now); got != nil {
 		t.Errorf("after waking: %v", got)
 	}

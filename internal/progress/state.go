@@ -26,6 +26,7 @@ type entry struct {
 	isStored  bool
 	now       storage.Record
 	postponed time.Time // the handler is not due before; this is not recorded
+	early     bool      // the next call is before the end of a delay
 	renamed   bool      // the record is stored under a former id
 }
 
@@ -89,13 +90,22 @@ func (s *State) Find(id string) storage.Record {
 }
 
 // Hasten makes unfinished handlers due now by dropping their delays.
-func (s *State) Hasten(ids []string) {
+func (s *State) Hasten(ids []string, now time.Time) {
 	for _, id := range ids {
 		e := s.entries[id]
 		if !e.now.Finished() {
+			e.early = e.early || s.until(id, now).After(now) || e.postponed.After(now)
 			e.now.Delayed, e.now.Delay, e.postponed = time.Time{}, 0, time.Time{}
 		}
 	}
+}
+
+// TakeEarly reports whether the next call of a handler is before the end of a delay, because of
+// [State.Hasten]. Later calls are not.
+func (s *State) TakeEarly(id string) (early bool) {
+	e := s.entries[id]
+	early, e.early = e.early, false
+	return early
 }
 
 // Due returns the handlers that may be called now, in the given order.
@@ -118,9 +128,10 @@ type Attempt struct {
 	Delay   handler.Opt[time.Duration] // until the next attempt; unset means at once
 	Subs    []string                   // the ids of sub-handlers on all levels
 	Waited  time.Duration              // the wait before the call, which does not count for the timeout
+	Early   bool                       // the call was before the end of a delay: it does not count as a retry
 }
 
-// Attempted records an attempt that counts as a retry.
+// Attempted records an attempt.
 func (s *State) Attempted(id string, a Attempt, now time.Time) {
 	r := &s.entries[id].now
 	if a.Final && r.Stopped.IsZero() {
@@ -133,7 +144,9 @@ func (s *State) Attempted(id string, a Attempt, now time.Time) {
 	}
 	r.Success, r.Failure = a.Final && !a.Failed, a.Final && a.Failed
 	r.Started = TimeoutStart(r.Started, now).Add(a.Waited)
-	r.Retries++
+	if !a.Early {
+		r.Retries++
+	}
 	r.Message = nil
 	if a.Failed {
 		r.Message = &a.Message

@@ -119,7 +119,7 @@ func TestDueSkipsFinishedDelayedAndPostponedHandlers(t *testing.T) {
 	if !s.Done(all[:1]) || s.Done(all) {
 		t.Error("Done is wrong: the first handler is done, but not all are")
 	}
-	s.Hasten(all)
+	s.Hasten(all, now)
 	if got := s.Due(all, now); !slices.Equal(got, all[1:]) {
 		t.Errorf("hastened: due are %q", got)
 	}
