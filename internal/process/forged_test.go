@@ -21,6 +21,7 @@ import (
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/reconcile"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
@@ -167,4 +168,25 @@ func TestOrphansAreNotDeletedWithTheirOwner(t *testing.T) {
 
 func childKey(name string) children.Key {
 	return children.Key{APIVersion: childInfo.APIVersion(), Kind: childInfo.Kind, Namespace: "ns", Name: name}
+}
+
+// A forged note of 28 KB, with 64 states that sub-handlers saw, took 3 s of CPU time per change of
+// its object.
+func TestAnObjectIsComparedWithFewStatesOfSubHandlers(t *testing.T) {
+	now := map[string]any{"spec": map[string]any{"size": int64(1)}}
+	for n, want := range map[int]int{1: 2, maxStates: maxStates + 1, maxStates + 1: maxStates + 2, 64: maxStates + 2} {
+		h := &handling{view: &view{Processor: &Processor{}, body: &object.Body{}, cause: &cause.Cause{Reason: cause.Noop, Old: now, New: now}}, note: &progress.Note{}}
+		for i := range n {
+			h.note.Saw(fmt.Sprintf("fn/%d", i), map[string]any{"spec": map[string]any{"size": int64(i + 2)}}, time.Time{})
+		}
+		causes, updates := 0, 0
+		for c := range h.causesOf("fn", nil) {
+			if causes++; c.Reason == cause.Update {
+				updates++
+			}
+		}
+		if causes != want || updates != want-1 {
+			t.Errorf("%d states: %d causes, of which %d are updates; want %d and %d", n, causes, updates, want, want-1)
+		}
+	}
 }

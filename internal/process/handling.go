@@ -156,7 +156,11 @@ func (v *view) missed(ctx context.Context) bool {
 		return false // the next event, or the next process, finds it
 	}
 	for _, handler := range fields {
-		for _, seen := range h.note.SeenWithin(handler.ID) {
+		states := h.note.SeenWithin(handler.ID)
+		if len(states) > maxStates {
+			return true
+		}
+		for _, seen := range states {
 			asking := *v.asking
 			asking.Cause = v.forHandlers(h.causeAgainst(seen))
 			if handler.Matches(&asking) {
@@ -220,13 +224,20 @@ func (h *handling) causesOf(id string, parent *cause.Cause) iter.Seq[*cause.Caus
 			return
 		}
 		subs := slices.DeleteFunc(h.note.EarlierWithin(id), func(sub string) bool { return h.declaredWithin(sub, id) })
-		for _, seen := range h.note.EarlierStates(subs) {
+		states := h.note.EarlierStates(subs)
+		if len(states) > maxStates { // none equals an object with contents, so the handler is called rather than not
+			states = append(states[:maxStates:maxStates], map[string]any{})
+		}
+		for _, seen := range states {
 			if c := h.causeAgainst(seen); len(c.Diff) > 0 && !yield(c) {
 				return
 			}
 		}
 	}
 }
+
+// maxStates limits the comparisons of an object with what the sub-handlers of one handler saw.
+const maxStates = 16
 
 // causeAgainst returns the cause for a handler that last saw the given essence.
 func (h *handling) causeAgainst(seen map[string]any) *cause.Cause {
