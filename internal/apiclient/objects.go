@@ -61,6 +61,9 @@ func (c *Objects) List(ctx context.Context, info kind.Info, namespace string, o 
 				}
 			}
 			page = next
+			if n := len(items); n > 0 && n < kube.PageSize { // large objects: see [kube.Client.Page]
+				o.Limit = min(2*n, kube.PageSize)
+			}
 		}
 	}
 }

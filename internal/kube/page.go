@@ -2,7 +2,9 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strconv"
 
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
@@ -12,7 +14,8 @@ import (
 // earlier call returned as next. An empty next means that it was the last page.
 //
 // Unlike [Client.List] it keeps the whole page in memory and no connection open, so the
-// caller may wait before requesting the next page. Since no object was delivered
+// caller may wait before requesting the next page. A page of more than [largePage] has fewer
+// objects than requested: it is requested again with as many as fit, one at least. Since no object was delivered
 // before, every failure is retried. A page that is requested too late fails with 410;
 // its list metadata has a token to continue with newer data.
 func (c *Client) Page(ctx context.Context, info kind.Info, ns string, o ListOptions, page string) (items []*object.Body, next string, err error) {
@@ -21,17 +24,35 @@ func (c *Client) Page(ctx context.Context, info kind.Info, ns string, o ListOpti
 		query.Set("continue", page)
 	}
 	var meta listMeta
-	err = c.do(ctx, &call{verb: "list", method: http.MethodGet, target: Target{Info: info, Namespace: ns}, query: query, repeatable: true,
-		read: func(a *response) (err error) {
-			items = items[:0]
-			meta, err = c.readPage(a.Body, info, func(b *object.Body) error {
-				items = append(items, b)
-				return nil
-			}, c.skipper(info, o.Skipped))
-			return err
-		}})
-	if err != nil {
-		return nil, "", err
+	var tooLarge bool
+	for {
+		err = c.do(ctx, &call{verb: "list", method: http.MethodGet, target: Target{Info: info, Namespace: ns}, query: query, repeatable: true,
+			read: func(a *response) (err error) {
+				size := 0
+				items, tooLarge = nil, false
+				meta, err = c.readPage(a.Body, info, func(b *object.Body) error {
+					if size += b.Size(); size > largePage && len(items) > 0 {
+						tooLarge = true
+						return errLargePage
+					}
+					items = append(items, b)
+					return nil
+				}, c.skipper(info, o.Skipped))
+				return err
+			}})
+		switch {
+		case tooLarge:
+			query.Set("limit", strconv.Itoa(len(items)))
+		case err != nil:
+			return nil, "", err
+		default:
+			return items, meta.Continue, nil
+		}
 	}
-	return items, meta.Continue, nil
 }
+
+// largePage limits the JSON of the objects of a page, in bytes, because clients of the cluster
+// choose how large objects are.
+const largePage = 4 << 20
+
+var errLargePage = errors.New("the page is too large")

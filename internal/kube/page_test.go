@@ -38,6 +38,32 @@ func TestPagesAreReadOneByOneAndRetried(t *testing.T) {
 	})
 }
 
+// Clients of the cluster choose how large objects are.
+func TestAPageOfLargeObjectsIsRequestedAgainWithFewer(t *testing.T) {
+	large := func(next string, names ...string) string {
+		return strings.ReplaceAll(page("9", next, names...), `"metadata":{"name"`, `"data":"`+strings.Repeat("x", largePage/3)+`","metadata":{"name"`)
+	}
+	if text := large("", "a"); len(text) < largePage/3 {
+		t.Fatalf("the item is not large: %.100s", text)
+	}
+	f := answers(ok(large("", "a", "b", "c", "d", "e")), ok(large("more", "a", "b")), ok(large("", "c", "d")))
+	client, _ := f.client(t)
+	items, next, err := client.Page(t.Context(), pods, "ns", ListOptions{}, "")
+	if err != nil || len(items) != 2 || next != "more" {
+		t.Fatalf("got %d objects, next %q, %v", len(items), next, err)
+	}
+	for i, want := range []string{"limit=500", "limit=2"} {
+		if !strings.HasSuffix(f.requests[i], want) {
+			t.Errorf("request #%d: got %s", i, f.requests[i])
+		}
+	}
+	f = answers(ok(strings.ReplaceAll(large("", "a"), "xxxx", "xxxxxxxxxxxxxxxx")))
+	client, _ = f.client(t)
+	if items, _, err := client.Page(t.Context(), pods, "ns", ListOptions{}, ""); err != nil || len(items) != 1 {
+		t.Errorf("one object that is larger than a page: got %d objects, %v", len(items), err)
+	}
+}
+
 func TestAnExpiredPageReturnsAContinueToken(t *testing.T) {
 	f := answers(reply(410, `{"kind":"Status","status":"Failure","code":410,"reason":"Expired","metadata":{"continue":"later"}}`))
 	client, _ := f.client(t)
