@@ -123,12 +123,11 @@ func editAs[T Object](fields map[string]any, edit func(T)) {
 	was := encoded(obj)
 	ensureMaps(obj)
 	edit(obj)
-	const levels = 16 // clients choose the size of the object, and its fields are decoded already
-	before, after, err := jsonvalue.Differing(was, encoded(obj), levels)
+	changes, err := jsonvalue.Merging(was, encoded(obj))
 	if err != nil {
 		panic(fmt.Errorf("read the edited %T: %w", obj, err))
 	}
-	patch.Apply(fields, patch.Between(before.(map[string]any), after.(map[string]any)))
+	patch.Apply(fields, changes)
 }
 
 // statusChanges returns a merge patch that turns the status of the object into v, as far

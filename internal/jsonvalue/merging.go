@@ -1,0 +1,44 @@
+package jsonvalue
+
+import "bytes"
+
+// Merging returns the merge patch that turns the first JSON object into the second one. It decodes
+// only the members that differ in their bytes, so it is for texts of the same encoder: values that
+// are equal, but written in another way, are in the patch.
+func Merging(from, to []byte) (merge map[string]any, err error) {
+	was, err := members(from)
+	if err != nil {
+		return nil, err
+	}
+	is, err := members(to)
+	if err != nil {
+		return nil, err
+	}
+	merge = map[string]any{}
+	for name, old := range was {
+		if _, stays := is[name]; !stays && !isNull(old) {
+			merge[name] = nil
+		}
+	}
+	for name, now := range is {
+		old, both := was[name]
+		switch {
+		case both && bytes.Equal(old, now), !both && isNull(now):
+		case both && isObject(old) && isObject(now):
+			inner, err := Merging(old, now)
+			if err != nil {
+				return nil, err
+			}
+			if len(inner) > 0 {
+				merge[name] = inner
+			}
+		default:
+			if merge[name], err = Decode(now); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return merge, nil
+}
+
+func isNull(text []byte) bool { return bytes.Equal(bytes.TrimSpace(text), []byte("null")) }
