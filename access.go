@@ -43,7 +43,7 @@ func posts(post func(recorder.Event)) func(object.Identity, string, string, stri
 func apiFor(req *handler.Request, place *apiclient.Client) client.Client {
 	switch api := req.API.(type) {
 	case *apiclient.Cluster:
-		*place = api.For(req.Body.Namespace, req.Wrote)
+		*place = api.For(req.Body.Namespace, req.Wrote, req.Hold)
 		return place
 	case client.Client: // from a test
 		return api

@@ -75,7 +75,7 @@ func (op *Operator) perform(ctx context.Context, kind activityKind, log *slog.Lo
 			Call: func(ctx context.Context, c activity.Call) (any, error) {
 				a := &Activity{Settings: &op.Settings, Log: log, own: c.Log, Retry: c.Retry, Started: c.Started}
 				if running := op.running.Load(); running != nil && kind != logins { // requests of login handlers would wait for the login itself
-					api := op.newCluster(*running, log).For("", nil)
+					api := op.newCluster(*running, log).For("", nil, nil)
 					a.API = &api
 				}
 				return h.call(ctx, a)

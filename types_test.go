@@ -56,7 +56,7 @@ func TestResourceOfAnObject(t *testing.T) {
 			if err := op.Err(); err != nil {
 				t.Fatal(err)
 			}
-			c := (&apiclient.Cluster{Objects: &apiclient.Objects{Known: func() []kind.Info { return everything }}, Types: op.types}).For("", nil)
+			c := (&apiclient.Cluster{Objects: &apiclient.Objects{Known: func() []kind.Info { return everything }}, Types: op.types}).For("", nil, nil)
 			got, err := c.Resource(t.Context(), test.obj, &client.Options{Resource: test.of})
 			if err != nil && !strings.Contains(err.Error(), test.want) || err == nil && got.String() != test.want {
 				t.Errorf("got %v, %v; want %s", got, err, test.want)

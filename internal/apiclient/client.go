@@ -36,6 +36,7 @@ type Client struct {
 	*Cluster
 	namespace string // the namespace of the object; "" means none
 	wrote     func() // called before each write. May be nil.
+	hold      func(bytes int, wait bool) (ok bool)
 }
 
 // writes records that the handler writes to the cluster by itself.
@@ -62,15 +63,17 @@ func (c *Client) MayWrite() error {
 }
 
 // For returns a client for the handlers of an object in the namespace; "" means none.
-// wrote is called before each write. It may be nil.
-func (c *Cluster) For(namespace string, wrote func()) Client { return Client{c, namespace, wrote} }
+// wrote is called before each write. It may be nil. hold is [handler.Request.Hold].
+func (c *Cluster) For(namespace string, wrote func(), hold func(bytes int, wait bool) (ok bool)) Client {
+	return Client{c, namespace, wrote, hold}
+}
 
 // offline returns a client that uses cached discovery results and sends no requests, so
 // it never blocks.
 func (c *Client) offline() *Client {
 	known := *c.Cluster
 	known.Objects = c.Objects.Offline()
-	return &Client{&known, c.namespace, c.wrote}
+	return &Client{&known, c.namespace, c.wrote, nil}
 }
 
 // ClusterScoped reports whether the object is known to be cluster-scoped. It sends no
@@ -132,7 +135,7 @@ func (c *Client) Get(ctx context.Context, obj client.Object, opts ...client.Call
 	if err != nil {
 		return fmt.Errorf("get: %w", err)
 	}
-	body, err := c.Objects.Get(ctx, t)
+	body, err := c.read(ctx, obj, t)
 	if err != nil {
 		return err
 	}
@@ -159,7 +162,7 @@ func (c *Client) List(ctx context.Context, obj client.Object, opts ...client.Lis
 		if info.Namespaced && !o.AllNamespaces {
 			namespace = cmp.Or(o.Namespace, c.namespace)
 		}
-		for body, err := range c.Objects.List(ctx, info, namespace, kube.ListOptions{Selector: o.LabelSelector, Fields: o.FieldSelector}) {
+		for body, err := range c.Objects.List(ctx, info, namespace, kube.ListOptions{Selector: o.LabelSelector, Fields: o.FieldSelector}, c.holding(obj)) {
 			one := client.Object(nil)
 			if err == nil {
 				one = another(obj)

@@ -46,11 +46,22 @@ func (c *Objects) Get(ctx context.Context, t kube.Target) (*object.Body, error) 
 
 // List reads all objects of a resource, in one namespace or in all, page by page. It
 // requests the next page when it is needed. The consumer may be slow, but after some
-// minutes the rest of the list is newer than its start.
-func (c *Objects) List(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions) iter.Seq2[*object.Body, error] {
+// minutes the rest of the list is newer than its start. hold holds memory for the objects of
+// a page; nil means no limit.
+func (c *Objects) List(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions, hold func(items []*object.Body) holding) iter.Seq2[*object.Body, error] {
 	return func(yield func(*object.Body, error) bool) {
 		for page, more := "", true; more; more = page != "" {
 			items, next, err := c.page(ctx, info, namespace, o, page)
+			if err == nil && hold != nil {
+				if of := hold(items); !of.now() {
+					items = nil // not kept while the handler waits
+					if err = of.wait(); err == nil {
+						if items, next, err = c.page(ctx, info, namespace, o, page); err == nil && !hold(items).now() {
+							err = of.refused()
+						}
+					}
+				}
+			}
 			if err != nil {
 				yield(nil, err)
 				return
@@ -62,7 +73,9 @@ func (c *Objects) List(ctx context.Context, info kind.Info, namespace string, o 
 			}
 			page = next
 			if n := len(items); n > 0 && n < kube.PageSize { // large objects: see [kube.Client.Page]
-				o.Limit = min(2*n, kube.PageSize)
+				if o.Limit = n; sizeOf(items) < kube.LargePage/2 {
+					o.Limit = min(2*n, kube.PageSize)
+				}
 			}
 		}
 	}

@@ -20,6 +20,7 @@ type fake struct {
 	discover func(groups []string) ([]kind.Info, error)
 	create   func(body string) (*object.Body, error)
 	get      func(kube.Target) (*object.Body, error)
+	page     func(page string, limit int) ([]*object.Body, string, error)
 }
 
 func (f fake) Discover(_ context.Context, groups ...string) (kube.Discovery, error) {
@@ -29,6 +30,10 @@ func (f fake) Discover(_ context.Context, groups ...string) (kube.Discovery, err
 
 func (f fake) Create(_ context.Context, _ kube.Target, body []byte, _ ...kube.Param) (*object.Body, error) {
 	return f.create(string(body))
+}
+
+func (f fake) Page(_ context.Context, _ kind.Info, _ string, o kube.ListOptions, page string) ([]*object.Body, string, error) {
+	return f.page(page, o.Limit)
 }
 
 func (f fake) Get(_ context.Context, t kube.Target) (*object.Body, error) { return f.get(t) }

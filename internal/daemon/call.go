@@ -106,6 +106,11 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 		defer wait(ctx, r.stopping)()
 	}
 	req := t.request()
+	if spec.Timer && req.Room != nil { // a daemon may run for as long as its object exists
+		var leave func()
+		req.Hold, leave = req.Room(ctx)
+		defer leave()
+	}
 	c := &Call{Request: req, task: t, stopping: r.stopping}
 	if !t.start(c, r) {
 		return nil

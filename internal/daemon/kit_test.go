@@ -33,6 +33,8 @@ type kit struct {
 	woken  []string // "1s name"
 	writes []map[string]any
 	fail   func() error // result of the next write; nil means success
+
+	reads func(context.Context) (hold func(int, bool) bool, leave func()) // memory for reads; nil means no limit
 }
 
 func newKit(t *testing.T, specs ...*Spec) *kit {
@@ -131,7 +133,7 @@ func (k *kit) turn(name string, changed, unguarded bool) {
 }
 
 func (k *kit) request(body *object.Body) *handler.Request {
-	return &handler.Request{Body: body, Key: body.Key, Log: slog.New(k)}
+	return &handler.Request{Body: body, Key: body.Key, Log: slog.New(k), Room: k.reads}
 }
 
 // running and over return the ids of the tasks of an object, joined.

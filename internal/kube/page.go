@@ -14,7 +14,7 @@ import (
 // earlier call returned as next. An empty next means that it was the last page.
 //
 // Unlike [Client.List] it keeps the whole page in memory and no connection open, so the
-// caller may wait before requesting the next page. A page of more than [largePage] has fewer
+// caller may wait before requesting the next page. A page of more than [LargePage] has fewer
 // objects than requested: it is requested again with as many as fit, one at least. Since no object was delivered
 // before, every failure is retried. A page that is requested too late fails with 410;
 // its list metadata has a token to continue with newer data.
@@ -31,7 +31,7 @@ func (c *Client) Page(ctx context.Context, info kind.Info, ns string, o ListOpti
 				size := 0
 				items, tooLarge = nil, false
 				meta, err = c.readPage(a.Body, info, func(b *object.Body) error {
-					if size += b.Size(); size > largePage && len(items) > 0 {
+					if size += b.Size(); size > LargePage && len(items) > 0 {
 						tooLarge = true
 						return errLargePage
 					}
@@ -51,8 +51,8 @@ func (c *Client) Page(ctx context.Context, info kind.Info, ns string, o ListOpti
 	}
 }
 
-// largePage limits the JSON of the objects of a page, in bytes, because clients of the cluster
+// LargePage limits the JSON of the objects of a page, in bytes, because clients of the cluster
 // choose how large objects are.
-const largePage = 4 << 20
+const LargePage = 1 << 20
 
 var errLargePage = errors.New("the page is too large")

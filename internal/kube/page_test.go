@@ -41,9 +41,9 @@ func TestPagesAreReadOneByOneAndRetried(t *testing.T) {
 // Clients of the cluster choose how large objects are.
 func TestAPageOfLargeObjectsIsRequestedAgainWithFewer(t *testing.T) {
 	large := func(next string, names ...string) string {
-		return strings.ReplaceAll(page("9", next, names...), `"metadata":{"name"`, `"data":"`+strings.Repeat("x", largePage/3)+`","metadata":{"name"`)
+		return strings.ReplaceAll(page("9", next, names...), `"metadata":{"name"`, `"data":"`+strings.Repeat("x", LargePage/3)+`","metadata":{"name"`)
 	}
-	if text := large("", "a"); len(text) < largePage/3 {
+	if text := large("", "a"); len(text) < LargePage/3 {
 		t.Fatalf("the item is not large: %.100s", text)
 	}
 	f := answers(ok(large("", "a", "b", "c", "d", "e")), ok(large("more", "a", "b")), ok(large("", "c", "d")))

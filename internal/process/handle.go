@@ -112,7 +112,7 @@ func (h *handling) runner(ctx context.Context, key func() string) *execute.Runne
 			r := h.request()
 			r.Key = key
 			if h.room != nil {
-				r.Reserve = h.room.reserve
+				r.Reserve, r.Hold = h.room.reserve, h.room.hold
 			}
 			return r
 		},

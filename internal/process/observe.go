@@ -59,7 +59,7 @@ func (p *Processor) plainRequest(m *Memory, body *object.Body) *handler.Request 
 	return &handler.Request{
 		Body: body, Resource: p.Resource, Log: p.Logger(body), Memos: &m.memos, Patch: &patch.Patch{},
 		Post: p.poster(body), PostFrom: p.PostFrom, API: p.Cluster,
-		Key: func() string { return body.UID },
+		Key: func() string { return body.UID }, Room: p.holding(body),
 	}
 }
 
@@ -144,6 +144,10 @@ func (p *Processor) observe(ctx context.Context, m *Memory, event *Event, asked 
 // callWatcher calls one event handler.
 func (p *Processor) callWatcher(ctx context.Context, log *slog.Logger, h *handler.Handler, request *handler.Request, asked *[]execute.Part) {
 	var outcome execute.Outcome
+	if room := p.roomFor(ctx, request.Body); room != nil {
+		request.Hold = room.hold
+		defer room.leave()
+	}
 	p.aside(request.Body, func() { outcome = p.attempt(ctx, log, h, request) })
 	part := execute.Part{Handler: h.ID}
 	part.Patch.Absorb(request.Patch)

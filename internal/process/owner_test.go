@@ -79,7 +79,7 @@ func (p *parent) declare(r *handler.Request, objects *apiclient.Objects) error {
 	secret := &corev1.Secret{Data: map[string][]byte{"group": []byte("a")}}
 	service := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "web", Port: 80}}}}
 	config.Name, secret.Name, service.Name = r.Body.Name, r.Body.Name, r.Body.Name
-	api := (&apiclient.Cluster{Objects: objects}).For(r.Body.Namespace, nil)
+	api := (&apiclient.Cluster{Objects: objects}).For(r.Body.Namespace, nil, nil)
 	for _, child := range []client.Object{config, secret, service} {
 		target, fields, err := api.Manifest(child)
 		if err != nil {

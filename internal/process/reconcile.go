@@ -298,7 +298,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 	request.Children = &handler.Children{Find: r.finding(ctx), Refer: r.refer, Operator: p.Reconcile.Runner.Name, Listed: r.listed}
 	if r.room = p.roomFor(ctx, body); r.room != nil {
 		defer r.room.leave()
-		request.Children.Reserve = r.room.reserve
+		request.Children.Reserve, request.Hold = r.room.reserve, r.room.hold
 	}
 	var outcome execute.Outcome
 	p.aside(body, func() { outcome = r.attempt(ctx, request) })

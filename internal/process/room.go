@@ -32,6 +32,7 @@ type callRoom struct {
 	mu       sync.Mutex
 	used     int
 	reserved int
+	held     int // the part of both for objects that the call has read
 	leaves   []func()
 }
 
@@ -56,6 +57,34 @@ func (r *callRoom) reserve(bytes int) error {
 	r.used -= bytes
 	return fmt.Errorf("there is no memory for %d KiB more: the children and sub-handlers of this object take %d KiB, and those of others count as well; "+
 		"declare fewer or smaller ones, or increase the memory limit of the operator", bytes>>10, r.used>>10)
+}
+
+// hold counts memory for the largest objects that the call has read. ok is false if there is not
+// enough.
+func (r *callRoom) hold(bytes int, wait bool) (ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	more := bytes - r.held
+	if more <= 0 {
+		return true
+	}
+	leave, ok := r.take(more, r.reserved, wait && r.reserved == 0 && !r.hurried)
+	if ok {
+		r.held, r.used, r.reserved = bytes, r.used+more, r.reserved+more
+		r.leaves = append(r.leaves, leave)
+	}
+	return ok
+}
+
+// holding is [handler.Request.Room].
+func (p *Processor) holding(body *object.Body) func(context.Context) (func(int, bool) bool, func()) {
+	if p.Room == nil {
+		return nil
+	}
+	return func(ctx context.Context) (func(int, bool) bool, func()) {
+		room := p.roomFor(ctx, body)
+		return room.hold, room.leave
+	}
 }
 
 // roomFor returns the memory for one call. nil means no limit.

@@ -1,8 +1,12 @@
 package process
 
 import (
+	"context"
 	"slices"
 	"testing"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/handler"
 )
 
 func TestACallWaitsForMemoryOnlyOnce(t *testing.T) {
@@ -42,5 +46,98 @@ func TestACallWaitsForMemoryOnlyOnce(t *testing.T) {
 	}
 	if room.leave(); left != size {
 		t.Errorf("%d bytes are left at the end", left)
+	}
+}
+
+func TestMemoryForObjectsThatACallReadsCountsOnceAndWaitsOnlyFirst(t *testing.T) {
+	const size = 8 << 20
+	left, waits := size, []bool{}
+	room := callRoom{take: func(bytes, _ int, wait bool) (func(), bool) {
+		if waits = append(waits, wait); bytes > left {
+			return nil, false
+		}
+		left -= bytes
+		return func() { left += bytes }, true
+	}}
+	steps := []struct {
+		bytes int
+		wait  bool
+		ok    bool
+		left  int
+	}{
+		{size + 1, false, false, size},        // is too much
+		{1 << 20, true, true, size - 1<<20},   // waits
+		{1 << 20, false, true, size - 1<<20},  // the object before is no longer counted
+		{4 << 20, true, true, size - 4<<20},   // is larger: the difference. It does not wait: it has some
+		{1 << 10, true, true, size - 4<<20},   // is smaller
+		{size + 1<<10, true, false, size / 2}, // is too much
+		{size, false, true, 0},                // takes the rest
+		{size + 1, true, false, 0},            // is too much
+		{size - 1<<20, false, true, 0},        // is smaller
+	}
+	for i, step := range steps {
+		if ok := room.hold(step.bytes, step.wait); ok != step.ok || left != step.left {
+			t.Errorf("step %d: %v, and %d bytes are left, want %d", i, ok, left, step.left)
+		}
+	}
+	if want := []bool{false, true, false, false, false, false}; !slices.Equal(waits, want) {
+		t.Errorf("waits %v, want %v", waits, want)
+	}
+	if room.leave(); left != size {
+		t.Errorf("%d bytes are left at the end", left)
+	}
+}
+
+// Handlers keep what they read, so the calls of every family count it until they end. A timer
+// does so with [handler.Request.Room].
+func TestReadsOfHandlersCount(t *testing.T) {
+	for family, register := range map[string]func(*parent, *handler.Handler){
+		"event":     func(p *parent, h *handler.Handler) { p.Watchers = handler.Set{h} },
+		"change":    func(p *parent, h *handler.Handler) { p.Handlers = handler.Set{h} },
+		"reconcile": func(p *parent, h *handler.Handler) { p.Reconcile.Handlers[0].Call = h.Call },
+	} {
+		t.Run(family, func(t *testing.T) {
+			p := newParent(t)
+			taken, largest := 0, 0
+			p.Room = func(_ context.Context, namespace string, bytes, _ int, _ bool) (func(), bool) {
+				if namespace != "ns" {
+					t.Errorf("the memory is for namespace %q", namespace)
+				}
+				taken += bytes
+				largest = max(largest, taken)
+				return func() { taken -= bytes }, true
+			}
+			calls := 0
+			register(p, &handler.Handler{
+				ID: "reader", Reasons: map[cause.Reason]bool{cause.Create: true},
+				Call: func(_ context.Context, r *handler.Request) error {
+					calls++
+					if r.Hold == nil || !r.Hold(1<<20, true) || !r.Hold(3<<20, false) || taken != 3<<20 {
+						t.Errorf("%d bytes are taken", taken)
+					}
+					return nil
+				},
+			})
+			p.start(t, p.server.body().Raw())
+			if calls != 1 || taken != 0 || largest != 3<<20 {
+				t.Errorf("%d calls; %d bytes at most, %d at the end", calls, largest, taken)
+			}
+		})
+	}
+	p := newParent(t)
+	if p.holding(p.server.body()) != nil {
+		t.Error("without limits, there is one for timers")
+	}
+	taken := 0
+	p.Room = func(_ context.Context, _ string, bytes, _ int, _ bool) (func(), bool) {
+		taken += bytes
+		return func() { taken -= bytes }, true
+	}
+	hold, leave := p.plainRequest(&Memory{}, p.server.body()).Room(t.Context())
+	if !hold(1<<20, true) || taken != 1<<20 {
+		t.Errorf("%d bytes are taken", taken)
+	}
+	if leave(); taken != 0 {
+		t.Errorf("%d bytes are taken after the call", taken)
 	}
 }

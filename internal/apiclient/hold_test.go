@@ -1,0 +1,149 @@
+package apiclient
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"gopf.dev/gopf/client"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/kind"
+)
+
+// memory is the memory for objects that a handler reads. It has room for them at once, or after a wait.
+type memory struct {
+	now, later int
+	asked      []string
+}
+
+func (m *memory) hold(bytes int, wait bool) bool {
+	m.asked = append(m.asked, fmt.Sprint(wait))
+	if wait {
+		m.now = m.later
+	}
+	return bytes <= m.now
+}
+
+// pages returns an API with config maps of so many bytes, one per page.
+func pages(size, count int, requests *[]string) fake {
+	body := func() *object.Body {
+		b, err := object.ParseWhole([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns"},"data":{"x":"` + strings.Repeat("x", size) + `"}}`))
+		if err != nil {
+			panic(err)
+		}
+		return b
+	}
+	return fake{
+		get: func(kube.Target) (*object.Body, error) {
+			*requests = append(*requests, "get")
+			return body(), nil
+		},
+		page: func(page string, _ int) ([]*object.Body, string, error) {
+			*requests = append(*requests, "page "+page)
+			next := fmt.Sprint(len(page)) + page
+			if len(next) == count {
+				next = ""
+			}
+			return []*object.Body{body()}, next, nil
+		},
+	}
+}
+
+// Clients of the cluster choose how large the objects are that a handler reads.
+func TestReadsOfLargeObjectsWaitForMemory(t *testing.T) {
+	const small, large, plenty = 1 << 10, 1 << 20, 1 << 30
+	for name, test := range map[string]struct {
+		size       int
+		memory     memory
+		get, list  string // requests
+		asked      string // for get
+		unreadable bool
+	}{
+		"small objects do not count":         {small, memory{}, "get", "page  page 0", "", false},
+		"there is memory":                    {large, memory{plenty, plenty, nil}, "get", "page  page 0", "false", false},
+		"there will be":                      {large, memory{0, plenty, nil}, "get get", "page  page  page 0", "false true false", false},
+		"there is none while it holds other": {large, memory{}, "get", "page ", "false true", true},
+	} {
+		for _, obj := range []client.Object{&corev1.ConfigMap{}, untyped()} {
+			t.Run(fmt.Sprintf("%s: %T", name, obj), func(t *testing.T) {
+				var requests []string
+				info := kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true, Preferred: true}
+				cluster := &Cluster{Objects: &Objects{API: pages(test.size, 2, &requests), Known: known(info)}}
+				got := test.memory
+				c := cluster.For("ns", nil, got.hold)
+				obj.SetName("a")
+				err := c.Get(t.Context(), obj)
+				if asked := strings.Join(got.asked, " "); strings.Join(requests, " ") != test.get || asked != test.asked || (err != nil) != test.unreadable {
+					t.Errorf("get: requests %q, asked for memory %q: %v", requests, asked, err)
+				}
+				if err != nil && !strings.Contains(err.Error(), "no memory for") {
+					t.Errorf("get: %v", err)
+				}
+				requests, got, err = nil, test.memory, nil
+				seen := 0
+				for _, e := range c.List(t.Context(), obj) {
+					if err = e; e == nil {
+						seen++
+					}
+				}
+				if strings.Join(requests, " ") != test.list || (err != nil) != test.unreadable || err == nil && seen != 2 {
+					t.Errorf("list: %d objects, requests %q: %v", seen, requests, err)
+				}
+			})
+		}
+	}
+}
+
+func untyped() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("v1")
+	u.SetKind("ConfigMap")
+	return u
+}
+
+func TestReadsHaveNoLimitWithoutOne(t *testing.T) {
+	var requests []string
+	info := kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true, Preferred: true}
+	c := (&Cluster{Objects: &Objects{API: pages(1<<20, 2, &requests), Known: known(info)}}).For("ns", nil, nil)
+	obj := &corev1.ConfigMap{}
+	obj.Name = "a"
+	if err := c.Get(context.Background(), obj); err != nil || len(obj.Data["x"]) != 1<<20 {
+		t.Errorf("get: %v", err)
+	}
+}
+
+// A page with fewer objects than requested had large ones, and took two requests.
+func TestPagesOfLargeObjectsGrowWhenTheObjectsAreSmall(t *testing.T) {
+	large, err := object.Parse([]byte(`{"metadata":{"name":"a"},"data":"` + strings.Repeat("x", kube.LargePage/5) + `"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := object.Parse([]byte(`{"metadata":{"name":"a"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliver := [][]*object.Body{{large, large, large, large}, {large, large, large, large}, {large, large, small, small}, {small, small, small, small, small, small, small, small}, {small}}
+	var limits []int
+	c := &Objects{API: fake{page: func(_ string, limit int) ([]*object.Body, string, error) {
+		limits = append(limits, limit)
+		items := deliver[len(limits)-1]
+		if len(limits) == len(deliver) {
+			return items, "", nil
+		}
+		return items, "more", nil
+	}}}
+	for _, err := range c.List(t.Context(), pods, "ns", kube.ListOptions{}, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []int{0, 4, 4, 8, 16}; !slices.Equal(limits, want) {
+		t.Errorf("limits %v, want %v", limits, want)
+	}
+}
