@@ -115,6 +115,9 @@ func editAs[T Object](fields map[string]any, edit func(T)) {
 	obj := newObject[T]()
 	raw, err := jsonvalue.Encode(fields)
 	if err == nil {
+		err = fits(raw, footprint.Of(reflect.TypeFor[T]()))
+	}
+	if err == nil {
 		err = object.Decode(raw, obj)
 	}
 	if err != nil {
@@ -128,6 +131,14 @@ func editAs[T Object](fields map[string]any, edit func(T)) {
 		panic(fmt.Errorf("read the edited %T: %w", obj, err))
 	}
 	patch.Apply(fields, changes)
+}
+
+// fits returns an error if the JSON would take too much memory as the type, or as its JSON.
+func fits(raw []byte, of *footprint.Type) error {
+	if of.Expands(raw) {
+		return errors.New("it would become more than four times as long, because many of its lists have null or empty items")
+	}
+	return of.Check(raw)
 }
 
 // statusChanges returns a merge patch that turns the status of the object into v, as far
@@ -144,7 +155,8 @@ func statusChanges(b *object.Body, v any) map[string]any {
 	read, _ := status.(map[string]any)
 	known := reflect.New(t).Interface()
 	for key, value := range read { // one by one: fields that do not fit are replaced
-		if raw, err := jsonvalue.Encode(map[string]any{key: value}); err == nil && !footprint.Of(t).Inflates(raw, 0) {
+		raw, err := jsonvalue.Encode(map[string]any{key: value})
+		if of := footprint.Of(t); err == nil && !of.Inflates(raw, 0) && !of.Expands(raw) {
 			_ = object.Decode(raw, known)
 		}
 	}
@@ -207,7 +219,8 @@ func convert[V any](found any) (V, bool) {
 	var v V
 	raw, err := jsonvalue.Encode(found)
 	of := footprint.Of(reflect.TypeFor[V]())
-	if err != nil || of.Check(raw) != nil || of.Inflates(raw, 0) {
+	const path = 4 << 10 // up to 100 errors have their paths
+	if err != nil || of.Check(raw) != nil || of.Inflates(raw, 0) || jsonvalue.LongestPath(found) > path {
 		return v, false
 	}
 	if strict, err := kjson.UnmarshalStrict(raw, &v, kjson.DisallowUnknownFields); err != nil || len(strict) > 0 {

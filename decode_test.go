@@ -204,6 +204,74 @@ func TestErrorsOfTypedEditsAreShort(t *testing.T) {
 	t.Error("the edit was called")
 }
 
+type switches struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		List []struct {
+			A, B, C, D, E, F, G, H bool
+		} `json:"list"`
+	} `json:"spec"`
+	Status switchesStatus `json:"status,omitzero"`
+}
+
+type switchesStatus struct {
+	List  []struct{ A, B, C, D, E, F, G, H bool } `json:"list,omitempty"`
+	Phase string                                  `json:"phase"`
+}
+
+// A list of nulls becomes 20 times as long as JSON of structs.
+func TestEditsMustNotMakeTheJSONFarLonger(t *testing.T) {
+	for name, c := range map[string]struct {
+		list string
+		want bool
+	}{
+		"few nulls":    {many("null", 1000), true},
+		"many nulls":   {many("null", 100_000), false},
+		"usual values": {many(`{"A":true,"B":false,"C":false,"D":true,"E":true,"F":true,"G":true,"H":true}`, 20_000), true},
+	} {
+		fields, err := jsonvalue.Decode([]byte(`{"metadata":{"name":"x"},"spec":{"list":` + c.list + `}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		edited := false
+		func() {
+			defer func() {
+				if err := recover(); (err == nil) != c.want || err != nil && !strings.Contains(fmt.Sprint(err), "four times as long") {
+					t.Errorf("%s: %.200v", name, err)
+				}
+			}()
+			editAs(fields.(map[string]any), func(*switches) { edited = true })
+		}()
+		if edited != c.want {
+			t.Errorf("%s: edited: %v", name, edited)
+		}
+	}
+	status := bodyOf(t, `{"status":{"list":`+many("null", 100_000)+`,"phase":"Old"}}`)
+	got := statusChanges(status, switchesStatus{Phase: "New"})
+	if diff := cmp.Diff(map[string]any{"phase": "New"}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// Each of up to 100 errors of a strict decoder has the path of its field.
+func TestValuesWithLongPathsDoNotFit(t *testing.T) {
+	type value struct{ A int }
+	for _, c := range []struct {
+		key  int
+		want bool
+	}{{1000, true}, {10_000, false}} {
+		text := `{"spec":{"` + strings.Repeat("k", c.key) + `":{"A":1}}}`
+		s, err := newSubject[Unstructured](&handler.Request{Body: bodyOf(t, text), Patch: &patch.Patch{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := ValueAt[map[string]value](s, "spec"); ok != c.want {
+			t.Errorf("a key of %d bytes: fits: %v", c.key, ok)
+		}
+	}
+}
+
 func TestFieldReadsUntypedObjectsByPath(t *testing.T) {
 	req := &handler.Request{
 		Body:  bodyOf(t, `{"spec":{"size":"1Gi","count":3,"ratio":0.5,"tags":["a","b"],"none":null}}`),

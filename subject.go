@@ -207,7 +207,7 @@ func mustPath(path string) []string {
 // ValueAt returns the value at a path of the object, including fields that its Go type
 // lacks. ok is false if there is no value, or if it does not fit V. A value does not fit either if
 // decoding it would take far more time or memory than its JSON: a quantity with an exponent of more
-// than 3 digits, or a list of thousands of nulls as structs.
+// than 3 digits, a list of thousands of nulls as structs, or keys of more than 4 KiB on a path.
 //
 //	size, ok := gopf.ValueAt[int](c, "spec.size")
 func ValueAt[V any](of interface{ lookup([]string) (any, bool) }, path string) (V, bool) {

@@ -74,6 +74,35 @@ func (t *Type) Inflates(json []byte, known int) bool {
 	return memory > max(Small, known) && memory > decodedCopies*jsonvalue.Memory(json)
 }
 
+const (
+	// longText is the length of JSON, in bytes, that is no expansion.
+	longText = 1 << 20
+	// longer is by how much the JSON of a decoded value may exceed its source.
+	longer = 4
+)
+
+// Expands reports whether the JSON would be much longer after it was decoded into the type and
+// encoded again: more than 1 MiB, and more than four times as long. Structs without omitempty
+// have all fields, and a list may have many nulls as structs.
+func (t *Type) Expands(json []byte) bool {
+	limit := max(longText, longer*len(json))
+	if !mayExceed(json, t.widest, t.zero+len(json), limit) {
+		return false
+	}
+	return t.encoded(json) > limit
+}
+
+// encoded returns the approximate length of the JSON after it is decoded into the type and encoded
+// again. It is 0 if it cannot be decoded.
+func (t *Type) encoded(json []byte) int {
+	r := &reader{Reader: jsonvalue.Read(json), source: json}
+	defer r.Close()
+	if _, err := t.read(r); err != nil {
+		return 0
+	}
+	return t.zero + len(json) + r.zeros
+}
+
 // suspicious reports whether a text contains something like a costly quantity. It may be a
 // part of another text, such as a digest.
 func suspicious(text []byte) bool {

@@ -27,12 +27,13 @@ func (c compiler) compile(t reflect.Type) *Type {
 	c[t] = of
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
-		of.shape = quantity
+		of.shape, of.zero = quantity, len(`"0"`)
 		return of
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](), reflect.TypeFor[metav1.Duration](), reflect.TypeFor[time.Time]():
-		of.shape = moment
+		of.shape, of.zero = moment, len(`"0001-01-01T00:00:00Z"`)
 		return of
 	}
+	of.zero = len("null") // or 0, false and ""
 	if t.Kind() != reflect.Pointer {
 		of.custom = reflect.PointerTo(t).Implements(jsonUnmarshaler) || reflect.PointerTo(t).Implements(textUnmarshaler)
 	}
@@ -45,9 +46,10 @@ func (c compiler) compile(t reflect.Type) *Type {
 		of.shape, of.elem = mapping, c.compile(t.Elem())
 	case reflect.Struct:
 		of.shape, of.fields = structure, map[string]*Type{}
-		c.add(of.fields, t, map[reflect.Type]bool{})
+		of.zero = len("{}") + c.add(of.fields, t, map[reflect.Type]bool{})
 	case reflect.Array:
 		of.shape, of.elem = list, c.compile(t.Elem()) // it counts twice, which is harmless
+		of.zero = len("[]") + t.Len()*(of.elem.zero+len(","))
 	case reflect.Interface:
 		of.shape = dynamic
 	}
@@ -56,15 +58,16 @@ func (c compiler) compile(t reflect.Type) *Type {
 
 // add adds the fields of a struct, with those of embedded structs. If two have the same
 // name, the larger one counts: which of them is decoded does not matter then. seen has the
-// structs that were added: two may embed pointers to each other.
-func (c compiler) add(fields map[string]*Type, t reflect.Type, seen map[reflect.Type]bool) {
+// structs that were added: two may embed pointers to each other. It returns the length of their
+// JSON without values.
+func (c compiler) add(fields map[string]*Type, t reflect.Type, seen map[reflect.Type]bool) (zero int) {
 	if seen[t] {
-		return
+		return 0
 	}
 	seen[t] = true
 	for i := range t.NumField() {
 		field := t.Field(i)
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		embedded := field.Type
 		if embedded.Kind() == reflect.Pointer {
 			embedded = embedded.Elem()
@@ -72,7 +75,7 @@ func (c compiler) add(fields map[string]*Type, t reflect.Type, seen map[reflect.
 		switch {
 		case name == "-":
 		case field.Anonymous && name == "" && embedded.Kind() == reflect.Struct:
-			c.add(fields, embedded, seen)
+			zero += c.add(fields, embedded, seen)
 		case !field.IsExported():
 		default:
 			if name == "" {
@@ -82,8 +85,40 @@ func (c compiler) add(fields map[string]*Type, t reflect.Type, seen map[reflect.
 			if known := fields[name]; known == nil || known.size < of.size {
 				fields[name] = of
 			}
+			if !omitted(field.Type, options) {
+				zero += len(`"":,`) + len(name) + of.zero
+			}
 		}
 	}
+	return zero
+}
+
+// omitted reports whether a field with the options of its tag has no JSON if it is zero.
+func omitted(t reflect.Type, options string) bool {
+	for option := range strings.SplitSeq(options, ",") {
+		if option == "omitzero" || option == "omitempty" && t.Kind() != reflect.Struct && t.Kind() != reflect.Array {
+			return true
+		}
+	}
+	return false
+}
+
+// widest returns the longest JSON that one JSON value can add somewhere in the type.
+func widest(t *Type, seen map[*Type]bool) (most int) {
+	if t == nil || seen[t] {
+		return 0
+	}
+	seen[t] = true
+	for at, links := t.elem, maxLinks; at != nil && links > 0; at, links = at.elem, links-1 {
+		if most += at.zero; at.shape != pointer {
+			break
+		}
+	}
+	most = max(most, widest(t.elem, seen))
+	for _, field := range t.fields {
+		most = max(most, widest(field, seen))
+	}
+	return most
 }
 
 // worst returns the largest memory that one JSON value can add somewhere in the type.

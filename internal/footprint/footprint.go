@@ -22,6 +22,9 @@ type Type struct {
 	worst  int              // the largest memory that one JSON value can add somewhere in the type
 
 	quoting bool // it has times or durations, whose decoders quote wrong texts
+
+	zero   int // the length of the JSON of a zero value
+	widest int // the longest JSON that one JSON value can add somewhere in the type: see [Type.Expands]
 }
 
 type shape uint8
@@ -63,7 +66,7 @@ func Of(t reflect.Type) *Type {
 	compiled := c.compile(t)
 	for _, one := range c {
 		one.worst, one.costly = worst(one, map[*Type]bool{}), has(one, quantity, map[*Type]bool{})
-		one.quoting = has(one, moment, map[*Type]bool{})
+		one.quoting, one.widest = has(one, moment, map[*Type]bool{}), widest(one, map[*Type]bool{})
 	}
 	known, _ := types.LoadOrStore(t, compiled)
 	return known.(*Type)
@@ -85,11 +88,16 @@ func (t *Type) Memory(json []byte, limit int) int {
 // MayExceed reports whether [Type.Memory] may exceed the limit. It only counts values, because
 // most objects are small.
 func (t *Type) MayExceed(json []byte, limit int) bool {
-	if len(json)/2*t.worst+packing*len(json) <= limit { // a value takes at least two bytes, with the comma
+	return mayExceed(json, t.worst, packing*len(json), limit)
+}
+
+// mayExceed reports whether a sum may exceed the limit to which each value of the JSON adds one.
+func mayExceed(json []byte, one, sum, limit int) bool {
+	if len(json)/2*one+sum <= limit { // a value takes at least two bytes, with the comma
 		return false
 	}
 	values := 1 + bytes.Count(json, []byte(",")) + bytes.Count(json, []byte("[")) + bytes.Count(json, []byte("{"))
-	return values*t.worst+packing*len(json) > limit
+	return values*one+sum > limit
 }
 
 // reader reads the source.
@@ -98,6 +106,7 @@ type reader struct {
 	source []byte
 	custom int  // the values around the next one whose types decode themselves
 	checks bool // texts that must not be decoded are errors
+	zeros  int  // the JSON of the zero values that decoding adds
 }
 
 // mostCustom limits the levels of types that decode themselves whose texts are read as a whole: a
@@ -137,6 +146,7 @@ func (t *Type) read(r *reader) (memory int, err error) {
 func (t *Type) plain(r *reader) (memory int, err error) {
 	switch kind := r.PeekKind(); {
 	case t.shape == pointer && kind != 'n':
+		r.zeros += t.elem.zero
 		memory, err = t.elem.read(r)
 		return t.elem.size + memory, err
 	case t.shape == dynamic || t.shape == quantity || t.shape == moment || kind != '{' && kind != '[':
@@ -181,6 +191,7 @@ func (t *Type) whole(value []byte) (memory int, err error) {
 func (t *Type) member(r *reader, name []byte) (memory int, err error) {
 	if t.shape == mapping {
 		of := 2*t.elem.size + entry + 2*len(name)
+		r.zeros += t.elem.zero
 		memory, err = t.elem.read(r)
 		return of + memory, err
 	}
@@ -197,6 +208,7 @@ func (t *Type) elements(r *reader) (memory int, err error) {
 		return 0, err
 	}
 	for r.PeekKind() != ']' {
+		r.zeros += t.elem.zero
 		added, err := t.elem.read(r)
 		if err != nil {
 			return 0, err

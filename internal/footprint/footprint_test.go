@@ -293,3 +293,86 @@ func TestValuesInflateIfTheyTakeFarMoreMemoryThanTheirJSON(t *testing.T) {
 		}
 	}
 }
+
+type sparse struct {
+	Plain, Names []flags                `json:",omitempty"`
+	Pointers     []*flags               `json:"pointers,omitempty"`
+	ByName       map[string]flags       `json:"byName,omitempty"`
+	Lists        [][]flags              `json:"lists,omitempty"`
+	Short        []short                `json:"short,omitempty"`
+	Again        []sparse               `json:"again,omitempty"`
+	Quantities   []resource.Quantity    `json:"quantities,omitempty"`
+	Times        []time.Time            `json:"times,omitempty"`
+	Pods         []corev1.Pod           `json:"pods,omitempty"`
+	Ports        []corev1.ContainerPort `json:"ports,omitempty"`
+}
+
+type flags struct {
+	First, Second, Third bool
+	Names                []string
+	Inner                struct {
+		Number int     `json:"number"`
+		Array  [3]bool `json:"array"`
+		short
+	} `json:"inner,omitempty"`
+}
+
+type short struct {
+	Text  string   `json:"text,omitempty"`
+	Value *flags   `json:"value,omitempty"`
+	Zero  struct{} `json:"zero,omitzero"`
+	None  string   `json:"-"`
+}
+
+// A list of nulls becomes much longer if its structs have all fields.
+func TestTheLengthOfJSONThatIsEncodedAgain(t *testing.T) {
+	of := Of(reflect.TypeFor[sparse]())
+	for _, member := range []string{"Plain", "pointers", "lists", "short", "again", "quantities", "times", "pods", "ports"} {
+		for _, value := range []string{"null", "{}", "[null,{}]", `{"first":true,"inner":{"value":{}}}`, `{"value":{}}`, `{"plain":[null]}`, `"1"`} {
+			text := fmt.Sprintf(`{%q:%s}`, member, listOf(value, 1000))
+			var decoded sparse
+			if kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &decoded) != nil {
+				continue // does not fit
+			}
+			again, err := json.Marshal(decoded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := of.encoded([]byte(text))
+			if got < len(again) || got > len(text)+2*len(again)+of.zero {
+				t.Errorf("%s of %s: %d bytes are estimated as %d", member, value, len(again), got)
+			}
+		}
+	}
+	text := `{"byName":` + members("null", 1000) + "}"
+	var decoded sparse
+	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := json.Marshal(decoded); of.encoded([]byte(text)) < len(again) {
+		t.Errorf("%d bytes are estimated as %d", len(again), of.encoded([]byte(text)))
+	}
+}
+
+func TestJSONExpandsIfItsStructsHaveAllFields(t *testing.T) {
+	of := Of(reflect.TypeFor[sparse]())
+	filled := `{"First":true,"Second":false,"Third":true,"Names":["a"],"inner":{"number":1,"array":[true,true,true]}}`
+	for _, c := range []struct {
+		name, json string
+		want       bool
+	}{
+		{"few nulls", `{"Plain":` + listOf("null", 4000) + "}", false},
+		{"many nulls", `{"Plain":` + listOf("null", 40_000) + "}", true},
+		{"many nulls of pointers", `{"pointers":` + listOf("null", 400_000) + "}", false},
+		{"many pointers", `{"pointers":` + listOf("{}", 40_000) + "}", true},
+		{"names", `{"byName":` + members("null", 40_000) + "}", true},
+		{"lists", `{"lists":[` + listOf("null", 40_000) + "]}", true},
+		{"structs with omitted fields", `{"short":` + listOf("null", 400_000) + "}", false},
+		{"usual values", `{"Plain":` + listOf(filled, 40_000) + "}", false},
+		{"no JSON", `{"Plain":` + listOf("null", 40_000), false},
+	} {
+		if got := of.Expands([]byte(c.json)); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
+		}
+	}
+}

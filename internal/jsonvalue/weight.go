@@ -25,3 +25,19 @@ func Weight(value any) (bytes int) {
 	}
 	return bytes
 }
+
+// LongestPath returns the length of the longest path to a value, in bytes of keys. Decoders that
+// report unknown fields by their paths take as much memory for each of them.
+func LongestPath(value any) (longest int) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, one := range v {
+			longest = max(longest, len(key)+LongestPath(one))
+		}
+	case []any:
+		for _, one := range v {
+			longest = max(longest, LongestPath(one))
+		}
+	}
+	return longest
+}

@@ -38,3 +38,17 @@ func TestTheWeightIsNearTheMemory(t *testing.T) {
 		runtime.KeepAlive(all)
 	}
 }
+
+func TestTheLongestPath(t *testing.T) {
+	for text, want := range map[string]int{
+		`1`: 0, `[1,[2]]`: 0, `{}`: 0, `{"":1}`: 0, `{"abc":1,"d":{"ef":1}}`: 3, `{"abc":1,"d":{"efg":[{"h":1}]}}`: 5, `[{"a":1},{"bc":1}]`: 2,
+	} {
+		v, err := Decode([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := LongestPath(v); got != want {
+			t.Errorf("%s: got %d, want %d", text, got, want)
+		}
+	}
+}
