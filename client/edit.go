@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -173,7 +172,10 @@ func fieldsOf(obj Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		source = u.Object
 	}
-	raw, err := json.Marshal(source)
+	raw, err := jsonvalue.Marshal(source)
+	if err == nil {
+		err = jsonvalue.Check(raw, jsonvalue.MaxObject) // nulls in a list are short, and long as structs
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encode the %T: %w", obj, err)
 	}

@@ -2,12 +2,15 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // unknownResource is the resource in conflicts that are found without the API server.
@@ -58,9 +61,6 @@ func hasList(change any) bool {
 // of after that equals an item of before is that item of raw, and one with the same name,
 // or else at the same position of a list of the same length, is a changed version of it.
 func rebase(raw, before, after any) any {
-	if diff.Equal(before, after) {
-		return raw
-	}
 	switch after := after.(type) {
 	case map[string]any:
 		if whole, ok := raw.(map[string]any); ok {
@@ -70,9 +70,12 @@ func rebase(raw, before, after any) any {
 	case []any:
 		whole, isList := raw.([]any)
 		old, wasList := before.([]any)
-		if isList && wasList && len(whole) == len(old) {
+		if isList && wasList && len(whole) == len(old) && !diff.Equal(before, after) {
 			return rebaseItems(whole, old, after)
 		}
+	}
+	if diff.Equal(before, after) {
+		return raw
 	}
 	return after
 }
@@ -97,35 +100,56 @@ func rebaseFields(raw, before, after map[string]any) map[string]any {
 }
 
 func rebaseItems(raw, before, after []any) []any {
-	used := make([]bool, len(before))
+	from := sources(before, after)
 	out := make([]any, len(after))
-	from := make([]int, len(after))
-	pick := func(i int, same func(j int) bool) {
-		for j := range before {
-			if !used[j] && same(j) {
-				used[j], from[i] = true, j
-				return
-			}
-		}
-	}
 	for i := range after {
-		from[i] = -1
-		pick(i, func(j int) bool { return diff.Equal(before[j], after[i]) })
-	}
-	for i := range after {
-		if name := nameOf(after[i]); from[i] < 0 && name != "" {
-			pick(i, func(j int) bool { return nameOf(before[j]) == name })
-		}
-	}
-	for i := range after {
-		if from[i] < 0 && len(after) == len(before) && nameOf(after[i]) == "" {
-			pick(i, func(j int) bool { return j == i && nameOf(before[j]) == "" })
-		}
 		if out[i] = after[i]; from[i] >= 0 {
 			out[i] = rebase(raw[from[i]], before[from[i]], after[i])
 		}
 	}
 	return out
+}
+
+// sources returns for each item of after the item of before that it comes from, or -1. Lists may
+// have thousands of items, so they are not compared with each other.
+func sources(before, after []any) (from []int) {
+	used := make([]bool, len(before))
+	from = slices.Repeat([]int{-1}, len(after))
+	match := func(key func(item any) string) {
+		waiting := map[string][]int{}
+		for j, item := range before {
+			if k := key(item); k != "" && !used[j] {
+				waiting[k] = append(waiting[k], j)
+			}
+		}
+		for i, item := range after {
+			if from[i] >= 0 {
+				continue
+			}
+			if k := key(item); len(waiting[k]) > 0 {
+				from[i] = waiting[k][0]
+				used[from[i]], waiting[k] = true, waiting[k][1:]
+			}
+		}
+	}
+	match(digestOf)
+	match(nameOf)
+	for i := range after {
+		if from[i] < 0 && len(after) == len(before) && !used[i] && nameOf(after[i]) == "" && nameOf(before[i]) == "" {
+			from[i], used[i] = i, true
+		}
+	}
+	return from
+}
+
+// digestOf returns the same text for equal list items, and only for those.
+func digestOf(item any) string {
+	raw, err := jsonvalue.Encode(item)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return string(sum[:])
 }
 
 // nameOf returns the name of a list item, such as a container. "" means that it has none.
