@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/terminal"
 	"gopf.dev/gopf/internal/tracing"
 	"gopf.dev/gopf/kind"
 )
@@ -180,8 +181,20 @@ func (o *observer) call(ctx context.Context, c *gopf.Call, next func(context.Con
 	err := next(ctx)
 	outcome = outcomeOf(err)
 	if err != nil && outcome != "waiting" {
-		span.RecordError(err)
+		span.RecordError(shortened(err))
 		span.SetStatus(codes.Error, outcome)
+	}
+	return err
+}
+
+// longestError limits the text of an error in a span, in bytes. Thousands of spans wait for the
+// exporter, and errors of handlers may quote objects of tenants.
+const longestError = 8 << 10
+
+// shortened returns the error, or one with the start and the end of its text.
+func shortened(err error) error {
+	if text := err.Error(); len(text) > longestError {
+		return errors.New(terminal.CutMiddle(text, longestError))
 	}
 	return err
 }

@@ -348,3 +348,22 @@ func TestLinesHaveTheIDsOfTheirSpans(t *testing.T) {
 		}
 	}
 }
+
+// Errors may quote objects of tenants, and thousands of spans wait for the exporter.
+func TestSpansKeepTheStartAndTheEndOfLongErrors(t *testing.T) {
+	spans, _ := observed(t, func(x *gopf.Resource[gopf.Unstructured]) {
+		x.OnCreate("make", func(context.Context, *gopf.Change[gopf.Unstructured]) error {
+			return gopf.Permanent(errors.New("the start " + strings.Repeat("x", 1<<20) + " the end"))
+		})
+	}, object("a", nil))
+	calls := find(spans, "handler make")
+	if len(calls) != 1 || len(calls[0].Events) != 1 {
+		t.Fatalf("got %d calls", len(calls))
+	}
+	for _, a := range calls[0].Events[0].Attributes {
+		if text := a.Value.String(); a.Key == "exception.message" && len(text) <= 8<<10 && strings.Contains(text, "the start") && strings.HasSuffix(text, "the end") {
+			return
+		}
+	}
+	t.Error("the message is missing or too long")
+}

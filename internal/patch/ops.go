@@ -29,10 +29,15 @@ func Ops(fields, merge map[string]any, vanishing func(path string) bool) []Op {
 	return ops("", fields, merge, vanishing)
 }
 
-// longPointer is the size of a JSON pointer, in bytes, above which a map is replaced as a
-// whole. Otherwise each operation on a field of the map would repeat the long pointer: one
-// key of 100 KB above 10,000 changed fields makes a patch of 1 GB.
-const longPointer = 1024
+const (
+	// longPointer is the size of a JSON pointer, in bytes, above which a map is replaced as a
+	// whole if several of its fields change. Otherwise each operation on a field would repeat the
+	// long pointer: one key of 100 KB above 10,000 changed fields makes a patch of 1 GB.
+	longPointer = 1024
+	// longestPointer is the size above which this also holds for one field: the pointers of all
+	// levels are in memory together, and 900 levels with keys of 1.5 KB took 583 MB.
+	longestPointer = 16 << 10
+)
 
 func ops(path string, fields, merge map[string]any, vanishing func(string) bool) []Op {
 	var out []Op
@@ -48,7 +53,7 @@ func ops(path string, fields, merge map[string]any, vanishing func(string) bool)
 		case wanted == nil:
 		case isMap && wasMap && emptied(oldMap, inner) && vanishing(at):
 			out = append(out, Op{Op: "remove", Path: at})
-		case isMap && wasMap && len(inner) > 1 && len(at) > longPointer:
+		case isMap && wasMap && len(at) > longPointer && (len(inner) > 1 || len(at) > longestPointer):
 			value := jsonvalue.Clone(oldMap).(map[string]any)
 			Apply(value, inner)
 			if !diff.Equal(oldMap, value) {

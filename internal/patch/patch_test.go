@@ -146,7 +146,7 @@ func TestMinusRemovesTheFieldsOfTheOtherPatch(t *testing.T) {
 
 func TestOpsHaveTheEffectOfTheMergePatch(t *testing.T) {
 	all, none := func(string) bool { return true }, func(string) bool { return false }
-	long := strings.Repeat("k", longPointer)
+	long, longest := strings.Repeat("k", longPointer), strings.Repeat("k", longestPointer)
 	for name, c := range map[string]struct {
 		fields, merge fields
 		vanishing     func(string) bool
@@ -170,6 +170,7 @@ func TestOpsHaveTheEffectOfTheMergePatch(t *testing.T) {
 		"a map replaces a value":          {fields{"o": 1}, fields{"o": fields{"a": 1}}, all, []Op{{"replace", "/o", fields{"a": 1}}}},
 		"one change below a long key":     {fields{long: fields{"a": 1, "b": 2}}, fields{long: fields{"a": 3}}, all, []Op{{"replace", "/" + long + "/a", 3}}},
 		"two changes below a long key":    {fields{long: fields{"a": 1, "b": 2, "c": 3}}, fields{long: fields{"a": 3, "b": nil}}, all, []Op{{"replace", "/" + long, fields{"a": 3, "c": 3}}}},
+		"one change below an endless key": {fields{longest: fields{"a": 1, "b": 2}}, fields{longest: fields{"a": 3}}, all, []Op{{"replace", "/" + longest, fields{"a": 3, "b": 2}}}},
 		"no change below a long key":      {fields{long: fields{"a": 1, "b": 2}}, fields{long: fields{"a": 1, "b": 2}}, all, nil},
 	} {
 		before := jsonvalue.Clone(c.fields)
