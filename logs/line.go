@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/terminal"
 )
 
@@ -201,6 +202,11 @@ func jsonOf(v slog.Value) []byte {
 	}
 	if err, ok := v.Any().(error); ok {
 		return marshal(err.Error())
+	}
+	if hasManyParts(v.Any()) {
+		if start, ok := jsonvalue.Head(v.Any(), longestBlock+1); ok {
+			return start
+		}
 	}
 	return marshal(v.Any())
 }
