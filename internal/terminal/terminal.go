@@ -70,7 +70,7 @@ func unprintable(r rune) bool {
 
 // replace replaces the characters that are bad. quote gets the bytes of one.
 func replace(s string, bad func(rune) bool, quote func(string) string) string {
-	if !strings.ContainsFunc(s, bad) {
+	if plain(s) || !strings.ContainsFunc(s, bad) {
 		return s
 	}
 	var b strings.Builder
@@ -84,6 +84,16 @@ func replace(s string, bad func(rune) bool, quote func(string) string) string {
 		s = s[size:]
 	}
 	return b.String()
+}
+
+// plain reports whether a text has only printable ASCII characters, as nearly all texts do.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // quote escapes one character as in Go strings.
