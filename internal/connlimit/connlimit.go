@@ -40,6 +40,8 @@ type Connections struct {
 	unread int              // the sum of those of all connections
 	fresh  int              // the connections that have sent nothing yet
 	gate   gate
+	idle   time.Duration // how long a connection may be idle; 0 means no limit
+	sweep  *time.Timer   // closes idle connections; nil while none is idle
 }
 
 // peer is a host with open connections.
@@ -72,8 +74,13 @@ const (
 // Watch makes the server use at most Max connections. It sets the hooks of the server for
 // connections, and wraps its handler. The server must serve the returned listener. Call it
 // once.
+//
+// It also closes connections that are idle for the IdleTimeout of the server, which it switches
+// off: an HTTP/2 connection of net/http that is closed during a request starts the timer again,
+// and keeps its memory, 30 KB and more, for that time.
 func (c *Connections) Watch(server *http.Server, l net.Listener) net.Listener {
 	c.open, c.peers = map[net.Conn]*connection{}, map[string]*peer{}
+	c.idle, server.IdleTimeout = server.IdleTimeout, -1
 	server.ConnState, server.ConnContext, server.Handler = c.note, withConnection, counted(server.Handler)
 	return watched{l, c}
 }
@@ -210,6 +217,9 @@ func (c *Connections) noted(conn net.Conn, state http.ConnState) (excess net.Con
 	case state != one.state:
 		was := one.state
 		one.state, one.since, one.served = state, time.Now(), one.served || state == http.StateIdle && one.used
+		if state == http.StateIdle && c.idle > 0 && c.sweep == nil {
+			c.sweep = time.AfterFunc(c.idle, c.closeIdle)
+		}
 		if was == http.StateNew {
 			if c.fresh--; len(c.open)-c.fresh > c.Max {
 				return c.evict(conn, false)
@@ -217,6 +227,32 @@ func (c *Connections) noted(conn net.Conn, state http.ConnState) (excess net.Con
 		}
 	}
 	return nil, ""
+}
+
+// closeIdle closes the connections that were idle for long enough, and returns at the time of the
+// next one.
+func (c *Connections) closeIdle() {
+	var ended []net.Conn
+	c.mu.Lock()
+	c.sweep = nil
+	var oldest *connection
+	for conn, one := range c.open {
+		switch {
+		case one.state != http.StateIdle:
+		case time.Since(one.since) >= c.idle:
+			ended = append(ended, conn)
+			c.remove(conn)
+		case oldest == nil || one.since.Before(oldest.since):
+			oldest = one
+		}
+	}
+	if oldest != nil {
+		c.sweep = time.AfterFunc(c.idle-time.Since(oldest.since), c.closeIdle)
+	}
+	c.mu.Unlock()
+	for _, conn := range ended {
+		_ = conn.Close() // it is gone in any case
+	}
 }
 
 // remove forgets a connection. The lock must be held.

@@ -1,10 +1,15 @@
 package connlimit
 
 import (
+	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -62,6 +67,7 @@ type fakeConn struct {
 	net.Conn
 	peer   string
 	closed bool
+	gone   atomic.Bool // the same, for tests with other goroutines
 }
 
 func (c *fakeConn) RemoteAddr() net.Addr {
@@ -71,6 +77,7 @@ func (c *fakeConn) RemoteAddr() net.Addr {
 
 func (c *fakeConn) Close() error {
 	c.closed = true
+	c.gone.Store(true)
 	return nil
 }
 
@@ -100,4 +107,117 @@ func TestBusyConnectionsThatHaveServedRequestsAreClosedLast(t *testing.T) {
 			t.Errorf("connection %d of the burst: closed %t, want %t", i, raw.closed, want)
 		}
 	}
+}
+
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Connections{Max: 10}
+		server := &http.Server{IdleTimeout: time.Minute}
+		c.Watch(server, nil)
+		if server.IdleTimeout >= 0 {
+			t.Error("the server has a timeout of its own")
+		}
+		add := func(states ...http.ConnState) (*fakeConn, net.Conn) {
+			raw := &fakeConn{peer: "10.0.0.1:1"}
+			conn := c.add(raw)
+			for _, state := range states {
+				c.note(conn, state)
+			}
+			return raw, conn
+		}
+		fresh, _ := add()
+		busy, _ := add(http.StateActive)
+		first, _ := add(http.StateActive, http.StateIdle)
+		time.Sleep(20 * time.Second)
+		again, conn := add(http.StateActive, http.StateIdle)
+		second, _ := add(http.StateActive, http.StateIdle)
+		time.Sleep(20 * time.Second)
+		c.note(conn, http.StateActive)
+		c.note(conn, http.StateIdle)
+		closed := func(want ...bool) {
+			t.Helper()
+			synctest.Wait()
+			got := []bool{fresh.gone.Load(), busy.gone.Load(), first.gone.Load(), second.gone.Load(), again.gone.Load()}
+			if !slices.Equal(got, want) {
+				t.Errorf("closed: %v, want %v", got, want)
+			}
+		}
+		time.Sleep(20*time.Second - 1)
+		closed(false, false, false, false, false)
+		time.Sleep(1)
+		closed(false, false, true, false, false)
+		time.Sleep(20 * time.Second)
+		closed(false, false, true, true, false)
+		time.Sleep(20 * time.Second)
+		closed(false, false, true, true, true)
+		if len(c.open) != 2 || c.sweep != nil {
+			t.Errorf("%d connections are left; a timer: %v", len(c.open), c.sweep != nil)
+		}
+	})
+}
+
+// A peer may open and close connections all the time.
+func TestClosedConnectionsFreeTheirMemory(t *testing.T) {
+	began := make(chan bool, 100)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		began <- true
+		<-r.Context().Done()
+	}))
+	server.EnableHTTP2 = true
+	server.Config.IdleTimeout = time.Hour
+	c := &Connections{Max: 100}
+	var freed atomic.Int32
+	server.Listener = accepted{c.Watch(server.Config, server.Listener), func(conn net.Conn) {
+		runtime.AddCleanup(conn.(*paced), func(n *atomic.Int32) { n.Add(1) }, &freed)
+	}}
+	server.StartTLS()
+	defer server.Close()
+	const all = 20
+	for range all {
+		client := *server.Client()
+		transport := client.Transport.(*http.Transport).Clone()
+		client.Transport = transport
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan bool)
+		go func() {
+			defer close(ended)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			if response, err := client.Do(r); err == nil {
+				response.Body.Close()
+			}
+		}()
+		<-began
+		c.mu.Lock()
+		for conn := range c.open {
+			_ = conn.(*paced).Conn.Close() // the peer is gone, with a request in progress
+		}
+		c.mu.Unlock()
+		cancel()
+		<-ended
+		transport.CloseIdleConnections()
+	}
+	for deadline := time.Now().Add(20 * time.Second); freed.Load() < all-1 && time.Now().Before(deadline); {
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := freed.Load(); n < all-1 { // the last one may be on a stack
+		t.Errorf("%d of %d connections were freed", n, all)
+	}
+}
+
+// accepted is a listener that reports its connections.
+type accepted struct {
+	net.Listener
+	report func(net.Conn)
+}
+
+func (a accepted) Accept() (net.Conn, error) {
+	conn, err := a.Listener.Accept()
+	if err == nil {
+		a.report(conn)
+	}
+	return conn, err
 }

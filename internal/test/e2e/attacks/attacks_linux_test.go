@@ -41,6 +41,7 @@ var list = []attack{
 	{"objects and reviews that are large as a Go type", (*scene).typedObjects},
 	{"objects that grow while handlers run", (*scene).growingObjects},
 	{"medium objects with many sub-handlers", (*scene).manySubs},
+	{"many handlers that read a large object", (*scene).largeReads},
 	{"children", (*scene).children},
 	{"an object that many owners refer to", (*scene).referrers},
 }

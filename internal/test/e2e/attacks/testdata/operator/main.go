@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/cli"
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/webhook"
 )
 
@@ -67,6 +69,13 @@ func typedReview(_ context.Context, r *gopf.Review[*Typed]) error {
 }
 
 func change(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
+	if name, _ := gopf.ValueAt[string](c, "spec.reads"); name != "" && c.Reason == gopf.Create {
+		read, err := client.Get[gopf.Unstructured](ctx, c.API, name, client.Of(group+"targets"))
+		if err != nil {
+			return err
+		}
+		defer runtime.KeepAlive(read) // until the handler returns
+	}
 	if wait, _ := gopf.ValueAt[int](c, "spec.sleep"); wait > 0 && c.Reason == gopf.Create {
 		select {
 		case <-ctx.Done():
