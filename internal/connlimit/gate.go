@@ -204,6 +204,12 @@ func (c *paced) Read(b []byte) (int, error) {
 		c.mu.Lock()
 		c.current = t
 		c.mu.Unlock()
+		select {
+		case <-c.closed: // Close has ended the turn before this one
+			c.end()
+			return 0, net.ErrClosed
+		default:
+		}
 	}
 	return n, err
 }

@@ -143,3 +143,32 @@ func TestManyBusyPeersDoNotDelayAQuietOne(t *testing.T) {
 		time.Sleep(time.Until(end.Add(time.Second))) // the others end
 	})
 }
+
+// interrupted is a connection that is closed while the server reads from it.
+type interrupted struct {
+	endless
+	end func()
+}
+
+func (i *interrupted) Read(b []byte) (int, error) {
+	i.end()
+	return len(b), nil
+}
+
+// Otherwise, the turns of all peers would become longer with each such connection.
+func TestConnectionsThatAreClosedDuringAReadLeaveNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Connections{Max: 1000, open: map[net.Conn]*connection{}, peers: map[string]*peer{}}
+		for range 200 {
+			raw := &interrupted{}
+			conn := c.add(raw)
+			raw.end = func() { conn.Close() }
+			if _, err := conn.Read(make([]byte, 10)); err == nil {
+				t.Fatal("a closed connection was read")
+			}
+			if conn.(*paced).current != nil || len(c.gate.busy)+len(c.gate.waiting)+c.gate.late > 0 {
+				t.Fatalf("%d connections are busy, %d of them for long, %d wait", len(c.gate.busy), c.gate.late, len(c.gate.waiting))
+			}
+		}
+	})
+}

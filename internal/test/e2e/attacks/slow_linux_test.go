@@ -60,7 +60,7 @@ func (s *scene) manySubs() []string {
 // largeReads makes small objects whose handlers read a large one and keep it for a second.
 func (s *scene) largeReads() []string {
 	s.check(s.attacker.sendRaw(context.Background(), targets, "large", `{"field":"x","wide":`+wide(20_000)+`}`))
-	all(size(60, 300), func(i int) {
+	all(size(120, 300), func(i int) {
 		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("reads-%d", i), `{"field":"x","sleep":1,"reads":"large"}`))
 	})
 	time.Sleep(time.Duration(size(3, 20)) * time.Second)
