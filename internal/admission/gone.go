@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// codeGone is the code of a review whose client has canceled it, for metrics. No client gets it.
-const codeGone = 499
+// CodeGone is the code of a review whose client has canceled it, for metrics. No client gets it.
+const CodeGone = 499
 
 // errGone means that the client has canceled the review while a handler was running. The handler
 // still has the capacity of the review.
-var errGone error = &httpError{codeGone, context.Canceled}
+var errGone error = &httpError{CodeGone, context.Canceled}
 
 // held is the capacity that a review has taken.
 type held []func()

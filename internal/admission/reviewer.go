@@ -188,7 +188,7 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	gone = errors.Is(err, errGone)
 	if gone {
-		o.Code = codeGone
+		o.Code = CodeGone
 	} else if refusal, ok := errors.AsType[*httpError](err); ok {
 		o.Code = refusal.code
 		level := slog.LevelWarn

@@ -42,7 +42,7 @@ func (v *Vitals) Reviewed(o admission.Observation) {
 	switch {
 	case o.Allowed:
 		outcome = metrics.Allowed
-	case o.Code >= http.StatusInternalServerError:
+	case o.Code >= http.StatusInternalServerError || o.Code == admission.CodeGone: // no handler has denied it
 		outcome = metrics.ReviewFailed
 	}
 	v.metrics.Webhook(o.ID).Reviewed(outcome, o.Duration)
