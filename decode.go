@@ -103,7 +103,7 @@ func newObject[T Object]() T {
 }
 
 // editAs runs a typed edit on decoded JSON. It transfers only the difference that the
-// edit makes to the JSON of T. Fields that T lacks are not lost.
+// edit makes to the JSON of T. Fields that T lacks are not lost, in list items as well.
 func editAs[T Object](fields map[string]any, edit func(T)) {
 	if isUntyped[T]() {
 		u := untyped[T](fields)
@@ -126,7 +126,10 @@ func editAs[T Object](fields map[string]any, edit func(T)) {
 	was := encoded(obj)
 	ensureMaps(obj)
 	edit(obj)
-	changes, err := jsonvalue.Merging(was, encoded(obj))
+	changes, err := jsonvalue.Merging(was, encoded(obj), func(path []string, old, new []any) any {
+		raw, _ := jsonvalue.Lookup(fields, path...)
+		return patch.Rebase(raw, old, new)
+	})
 	if err != nil {
 		panic(fmt.Errorf("read the edited %T: %w", obj, err))
 	}

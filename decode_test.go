@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,6 +203,57 @@ func TestErrorsOfTypedEditsAreShort(t *testing.T) {
 	}()
 	editAs(map[string]any{"metadata": map[string]any{"creationTimestamp": strings.Repeat("x", 10_000)}}, func(*claim) {})
 	t.Error("the edit was called")
+}
+
+// A merge patch replaces whole lists, and Go types may be older than the objects.
+func TestEditsKeepWhatTheTypeLacksInItemsOfLists(t *testing.T) {
+	type user struct {
+		Name  string `json:"name"`
+		Admin bool   `json:"admin"`
+	}
+	type db struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			Users []user `json:"users"`
+			Other []struct {
+				Users []user `json:"users"`
+			} `json:"other,omitempty"`
+		} `json:"spec"`
+	}
+	const list = `[{"name":"a","extra":{"keep":1}},{"extra":[2]},{"name":"c","admin":true,"more":3}]`
+	for name, c := range map[string]struct {
+		edit       func(*db)
+		users, all string // "" means unchanged
+	}{
+		"an added item":       {func(d *db) { d.Spec.Users = append(d.Spec.Users, user{Name: "d"}) }, `[{"name":"a","extra":{"keep":1}},{"extra":[2]},{"name":"c","admin":true,"more":3},{"name":"d","admin":false}]`, ""},
+		"a changed item":      {func(d *db) { d.Spec.Users[0].Admin = true }, `[{"name":"a","extra":{"keep":1},"admin":true},{"extra":[2]},{"name":"c","admin":true,"more":3}]`, ""},
+		"an item is gone":     {func(d *db) { d.Spec.Users = d.Spec.Users[1:] }, `[{"extra":[2]},{"name":"c","admin":true,"more":3}]`, ""},
+		"another order":       {func(d *db) { slices.Reverse(d.Spec.Users) }, `[{"name":"c","admin":true,"more":3},{"extra":[2]},{"name":"a","extra":{"keep":1}}]`, ""},
+		"no item":             {func(d *db) { d.Spec.Users = nil }, `null`, ""},
+		"a list in a list":    {func(d *db) { d.Spec.Other[0].Users[0].Admin = true }, "", `[{"users":[{"name":"a","extra":1,"admin":true}],"more":2}]`},
+		"nothing":             {func(*db) {}, "", ""},
+		"another field":       {func(d *db) { d.Labels["a"] = "b" }, "", ""},
+		"the name of an item": {func(d *db) { d.Spec.Users[1].Name = "b" }, `[{"name":"a","extra":{"keep":1}},{"name":"b","admin":false},{"name":"c","admin":true,"more":3}]`, ""},
+	} {
+		const other = `[{"users":[{"name":"a","extra":1}],"more":2}]`
+		fields := bodyOf(t, `{"metadata":{"name":"x"},"spec":{"users":`+list+`,"other":`+other+`,"unknown":1}}`).Map()
+		editAs(fields, c.edit)
+		users, others := list, other
+		if c.users != "" {
+			users = c.users
+		}
+		if c.all != "" {
+			others = c.all
+		}
+		want := bodyOf(t, `{"spec":{"users":`+users+`,"other":`+others+`,"unknown":1}}`).Map()["spec"].(map[string]any)
+		if users == "null" {
+			delete(want, "users")
+		}
+		if diff := cmp.Diff(want, fields["spec"]); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
 }
 
 type switches struct {

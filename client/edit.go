@@ -131,7 +131,7 @@ func editOnce[T Object](ctx context.Context, api Client, obj T, edit func(T) err
 			return nil, apierrors.NewConflict(unknownResource, obj.GetName(), fmt.Errorf("the object has changed"))
 		}
 		keep(raw.Object, o)
-		change = patch.Between(raw.Object, rebase(raw.Object, before, after).(map[string]any))
+		change = patch.Between(raw.Object, patch.Rebase(raw.Object, before, after).(map[string]any))
 	}
 	if len(change) == 0 {
 		return nil, nil

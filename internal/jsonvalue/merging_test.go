@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,9 +30,10 @@ func TestMergingIsThePatchBetweenDecodedValues(t *testing.T) {
 		}
 		return object(depth)
 	}
+	latter := func(_ []string, _, list []any) any { return list }
 	for range 20_000 {
 		from, to := object(4), object(4)
-		got, err := jsonvalue.Merging([]byte(from), []byte(to))
+		got, err := jsonvalue.Merging([]byte(from), []byte(to), latter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,11 +44,29 @@ func TestMergingIsThePatchBetweenDecodedValues(t *testing.T) {
 		}
 	}
 	for _, text := range []string{`{"a":1`, `{"a":}`, ``, `[]`} {
-		if _, err := jsonvalue.Merging([]byte(text), []byte(`{"a":2}`)); err == nil {
+		if _, err := jsonvalue.Merging([]byte(text), []byte(`{"a":2}`), latter); err == nil {
 			t.Errorf("%q: no error", text)
 		}
-		if _, err := jsonvalue.Merging([]byte(`{"a":2}`), []byte(text)); err == nil {
+		if _, err := jsonvalue.Merging([]byte(`{"a":2}`), []byte(text), latter); err == nil {
 			t.Errorf("%q: no error", text)
 		}
+	}
+}
+
+func TestListsThatReplaceOthersCanBeReplaced(t *testing.T) {
+	from := `{"a":{"b":[1,2],"c":[3],"d":null,"e":5},"f":[6]}`
+	to := `{"a":{"b":[1],"c":[3],"d":[4],"e":[5]},"f":[7],"g":[8]}`
+	var paths []string
+	got, err := jsonvalue.Merging([]byte(from), []byte(to), func(path []string, old, new []any) any {
+		paths = append(paths, strings.Join(path, "."))
+		return fmt.Sprint(old, new)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"a": map[string]any{"b": "[1 2] [1]", "d": []any{int64(4)}, "e": []any{int64(5)}}, "f": "[6] [7]", "g": []any{int64(8)}}
+	slices.Sort(paths)
+	if !reflect.DeepEqual(got, want) || strings.Join(paths, " ") != "a.b f" {
+		t.Errorf("got %v for %q, want %v", got, paths, want)
 	}
 }

@@ -1,66 +1,19 @@
-package client
+package patch
 
 import (
-	"context"
 	"crypto/sha256"
-	"fmt"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// unknownResource is the resource in conflicts that are found without the API server.
-var unknownResource = schema.GroupResource{Resource: "objects"}
-
-// reread reads an object with all of its fields. The type may lack some, and a merge patch
-// replaces whole lists.
-func reread(ctx context.Context, api Client, obj Object, o *Options) (*unstructured.Unstructured, error) {
-	raw := &unstructured.Unstructured{Object: map[string]any{}}
-	raw.SetName(obj.GetName())
-	raw.SetNamespace(obj.GetNamespace())
-	place := o.place()
-	if o.Resource == "" {
-		fields, err := fieldsOf(obj)
-		if err != nil {
-			return nil, err
-		}
-		typed := &unstructured.Unstructured{Object: fields}
-		if typed.GetKind() == "" {
-			return nil, fmt.Errorf("edit: %T has no TypeMeta, so its lists cannot be edited safely; add one, or pass client.Of", obj)
-		}
-		raw.SetAPIVersion(typed.GetAPIVersion())
-		raw.SetKind(typed.GetKind())
-	}
-	if err := api.Get(ctx, raw, place...); err != nil {
-		return nil, err
-	}
-	return raw, nil
-}
-
-// hasList reports whether a merge patch replaces a list.
-func hasList(change any) bool {
-	switch change := change.(type) {
-	case map[string]any:
-		for _, value := range change {
-			if hasList(value) {
-				return true
-			}
-		}
-	case []any:
-		return true
-	}
-	return false
-}
-
-// rebase returns raw with the differences between before and after. before is the part of
+// Rebase returns raw with the differences between before and after. before is the part of
 // raw that a Go type has. Fields that the type lacks stay, in list items as well: an item
 // of after that equals an item of before is that item of raw, and one with the same name,
 // or else at the same position of a list of the same length, is a changed version of it.
-func rebase(raw, before, after any) any {
+// Zero values that only the type adds stay out of it.
+func Rebase(raw, before, after any) any {
 	switch after := after.(type) {
 	case map[string]any:
 		if whole, ok := raw.(map[string]any); ok {
@@ -90,10 +43,15 @@ func rebaseFields(raw, before, after map[string]any) map[string]any {
 	}
 	for key, value := range after {
 		old, was := before[key]
-		if whole, there := raw[key]; there && was {
-			out[key] = rebase(whole, old, value)
-		} else if !was {
+		whole, there := raw[key]
+		if _, isMap := value.(map[string]any); isMap && was && !there {
+			whole = map[string]any{} // the type adds zero values, as for all fields that raw lacks
+		}
+		switch {
+		case !was:
 			out[key] = value
+		case there || !diff.Equal(old, value):
+			out[key] = Rebase(whole, old, value)
 		}
 	}
 	return out
@@ -104,7 +62,7 @@ func rebaseItems(raw, before, after []any) []any {
 	out := make([]any, len(after))
 	for i := range after {
 		if out[i] = after[i]; from[i] >= 0 {
-			out[i] = rebase(raw[from[i]], before[from[i]], after[i])
+			out[i] = Rebase(raw[from[i]], before[from[i]], after[i])
 		}
 	}
 	return out
