@@ -179,8 +179,8 @@ func (p *Patch[T]) Unannotate(key string) { p.p.Set(nil, "metadata", "annotation
 // current value, such as appending to a list. fn gets a copy, in which labels and
 // annotations are never nil, and its modifications are sent. On a conflict with another
 // client, fn is called again with the newer version, so it must not have other effects.
-// Edits run after all other changes of the patch. Fields that T lacks are kept, also in items of
-// lists: those that are equal, have the same name, or are at the same place of a list of the same length.
+// Edits run after all other changes of the patch. Fields that T lacks are kept. This holds for items of
+// lists that are equal, have the same name, or are at the same place of a list of the same length.
 func (p *Patch[T]) Edit(fn func(T)) {
 	p.p.Edit(func(fields map[string]any) { editAs(fields, fn) })
 }
