@@ -50,9 +50,10 @@ type Review[T Object] struct {
 }
 
 // AddWarning adds a warning to the response, which kubectl prints for the user. It does not
-// affect the decision.
+// affect the decision. API servers shorten warnings above 256 characters, and send at most 4,096
+// characters per request. So a warning is cut at 4 KiB, and those beyond 16 KiB are dropped.
 func (r *Review[T]) AddWarning(format string, args ...any) {
-	r.req.Review.Warnings = append(r.req.Review.Warnings, fmt.Sprintf(format, args...))
+	r.req.Review.Warn(fmt.Sprintf(format, args...))
 }
 
 // Validate declares a validating admission handler: the API server calls fn before it

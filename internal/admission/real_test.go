@@ -26,7 +26,7 @@ func TestClusterShowsDenialsAndWarnings(t *testing.T) {
 	w := newWorld(t)
 	w.control(webhook.Local{},
 		w.handler("Check_Field", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
-			r.Review.Warnings = append(r.Review.Warnings, "careful,\nplease")
+			r.Review.Warn("careful,\nplease")
 			if v, _ := r.Body.Lookup("spec", "field"); v == "bad" {
 				return &handler.DeniedError{Code: http.StatusTeapot, Err: errors.New("bad field")}
 			}

@@ -104,7 +104,7 @@ func answered(t *testing.T, v http.Handler, path string, review any) outgoing {
 func TestResponsesEqualThoseOfKopf(t *testing.T) {
 	v := newTestReviewer(
 		calling("warn", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
-			r.Review.Warnings = append(r.Review.Warnings, "careful")
+			r.Review.Warn("careful")
 			return nil
 		}),
 		calling("deny", handler.Admission{}, func(context.Context, *handler.Request) error {
@@ -478,7 +478,8 @@ func TestAForgedUIDGivesNoAccessToTheMemosOfAnotherObject(t *testing.T) {
 
 func TestWarningsAreOneLine(t *testing.T) {
 	v := newTestReviewer(calling("v", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
-		r.Review.Warnings = append(r.Review.Warnings, "two\r\nlines", "one")
+		r.Review.Warn("two\r\nlines")
+		r.Review.Warn("one")
 		return errors.New("no")
 	}))
 	out := answered(t, v, "/v", reviewOf("CREATE", nil))

@@ -12,6 +12,7 @@ import (
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // Admission has the options of a review handler.
@@ -76,7 +77,25 @@ type Review struct {
 	// API server. May be nil.
 	Context func() context.Context
 
-	Warnings []string // warnings for the user, which handlers append
+	Warnings []string // warnings for the user; see Warn
+}
+
+const (
+	// longestWarning limits one warning, and allWarnings those of a review together, in bytes. API
+	// servers send 4,096 characters to the user at most. Handlers may quote objects of tenants.
+	longestWarning = 4 << 10
+	allWarnings    = 4 * longestWarning
+)
+
+// Warn adds a warning. It shortens a long one, and drops those beyond the limit of a review.
+func (r *Review) Warn(text string) {
+	left := allWarnings
+	for _, w := range r.Warnings {
+		left -= len(w)
+	}
+	if text = terminal.Cut(text, longestWarning); text != "" && len(text) <= left {
+		r.Warnings = append(r.Warnings, text)
+	}
 }
 
 // Diff returns the difference between the current and the proposed object.
