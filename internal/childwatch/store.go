@@ -99,7 +99,7 @@ func ownerUID(text string) (uid string, orphan bool) {
 // malformed.
 func ParseOwner(text string) (owner children.Key, uid string, orphan bool) {
 	text, orphan = strings.CutSuffix(text, "|orphan")
-	parts := strings.Split(text, "|")
+	parts := strings.SplitN(text, "|", 6) // others may write it
 	if len(parts) != 5 {
 		return children.Key{}, "", false
 	}
