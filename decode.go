@@ -102,13 +102,15 @@ func newObject[T Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
-// editAs runs a typed edit on decoded JSON. It transfers only the difference that the
-// edit makes to the JSON of T. Fields that T lacks are not lost, in list items as well.
-func editAs[T Object](fields map[string]any, edit func(T)) {
+// editAs runs typed edits, functions of T, on decoded JSON. It transfers only the difference that they
+// make to the JSON of T. Fields that T lacks are not lost, in list items as well.
+func editAs[T Object](fields map[string]any, edits []any) {
 	if isUntyped[T]() {
 		u := untyped[T](fields)
-		ensureMaps(u)
-		edit(u)
+		for _, edit := range edits {
+			ensureMaps(u)
+			edit.(func(T))(u)
+		}
 		dropEmptyMaps(fields)
 		return
 	}
@@ -124,8 +126,10 @@ func editAs[T Object](fields map[string]any, edit func(T)) {
 		panic(fmt.Errorf("decode the object into %T for an edit: %w", obj, err))
 	}
 	was := encoded(obj)
-	ensureMaps(obj)
-	edit(obj)
+	for _, edit := range edits {
+		ensureMaps(obj)
+		edit.(func(T))(obj)
+	}
 	changes, err := jsonvalue.Merging(was, encoded(obj), func(path []string, old, new []any) any {
 		raw, _ := jsonvalue.Lookup(fields, path...)
 		return patch.Rebase(raw, old, new)

@@ -17,6 +17,7 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/test/scaling"
 )
 
 type claim struct {
@@ -27,6 +28,9 @@ type claim struct {
 		Count int    `json:"count,omitempty"`
 	} `json:"spec"`
 }
+
+// editOnce runs one typed edit.
+func editOnce[T Object](fields map[string]any, edit func(T)) { editAs[T](fields, []any{edit}) }
 
 func bodyOf(t *testing.T, json string) *object.Body {
 	t.Helper()
@@ -80,7 +84,7 @@ func TestDecodeOldSkipsFieldsThatDoNotFit(t *testing.T) {
 
 func TestTypedEditsKeepUnknownFields(t *testing.T) {
 	fields := bodyOf(t, `{"metadata":{"name":"x","annotations":{"a":"1"}},"spec":{"size":"1Gi","unknown":{"deep":1}},"other":[1]}`).Map()
-	editAs(fields, func(c *claim) {
+	editOnce(fields, func(c *claim) {
 		c.Spec.Size = "2Gi"
 		c.Labels["new"] = "label"
 		delete(c.Annotations, "a")
@@ -108,7 +112,7 @@ func TestTypedEditsDecodeOnlyWhatChanges(t *testing.T) {
 	values := "[" + strings.Repeat(`{"a":{}},`, 10_000) + "0]"
 	text := []byte(`{"metadata":{"name":"x"},"spec":{"values":{"all":` + values + `}}}`)
 	decoding := testing.AllocsPerRun(1, func() { _, _ = jsonvalue.Decode([]byte(values)) })
-	edit := func(fields map[string]any) { editAs(fields, func(b *bag) { b.Spec.Small = "new" }) }
+	edit := func(fields map[string]any) { editOnce(fields, func(b *bag) { b.Spec.Small = "new" }) }
 	fields, err := jsonvalue.Decode(text)
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +205,7 @@ func TestErrorsOfTypedEditsAreShort(t *testing.T) {
 			t.Errorf("an error of %d bytes: %.100s", len(text), text)
 		}
 	}()
-	editAs(map[string]any{"metadata": map[string]any{"creationTimestamp": strings.Repeat("x", 10_000)}}, func(*claim) {})
+	editOnce(map[string]any{"metadata": map[string]any{"creationTimestamp": strings.Repeat("x", 10_000)}}, func(*claim) {})
 	t.Error("the edit was called")
 }
 
@@ -238,7 +242,7 @@ func TestEditsKeepWhatTheTypeLacksInItemsOfLists(t *testing.T) {
 	} {
 		const other = `[{"users":[{"name":"a","extra":1}],"more":2}]`
 		fields := bodyOf(t, `{"metadata":{"name":"x"},"spec":{"users":`+list+`,"other":`+other+`,"unknown":1}}`).Map()
-		editAs(fields, c.edit)
+		editOnce(fields, c.edit)
 		users, others := list, other
 		if c.users != "" {
 			users = c.users
@@ -254,6 +258,24 @@ func TestEditsKeepWhatTheTypeLacksInItemsOfLists(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
 	}
+}
+
+// Handlers may edit an object for each item of a list.
+func TestEditsOfAHandlerDecodeTheObjectOnce(t *testing.T) {
+	scaling.Check(t, 100, func(n int) {
+		collected := &patch.Patch{}
+		p := &Patch[*claim]{p: collected}
+		for i := range n {
+			p.Edit(func(c *claim) {
+				c.Spec.Count++
+				c.Labels[fmt.Sprint(i)] = "x"
+			})
+		}
+		got := collected.Fold(func() map[string]any { return map[string]any{"metadata": map[string]any{"name": "x"}} })
+		if count := got["spec"].(map[string]any)["count"]; count != int64(n) || len(collected.Edits()) != 1 {
+			t.Errorf("%d edits are %d, and counted to %v", n, len(collected.Edits()), count)
+		}
+	})
 }
 
 type switches struct {
@@ -293,7 +315,7 @@ func TestEditsMustNotMakeTheJSONFarLonger(t *testing.T) {
 					t.Errorf("%s: %.200v", name, err)
 				}
 			}()
-			editAs(fields.(map[string]any), func(*switches) { edited = true })
+			editOnce(fields.(map[string]any), func(*switches) { edited = true })
 		}()
 		if edited != c.want {
 			t.Errorf("%s: edited: %v", name, edited)
@@ -421,11 +443,11 @@ func TestDecodedObjectsKeepTheirNumbers(t *testing.T) {
 	same("untyped old", decodeOld[Unstructured](map[string]any{"spec": b.Map()["spec"]}, b).Object["spec"])
 
 	fields, _ := b.Fields()
-	editAs(fields, func(c *counter) { c.Labels["x"] = "y" })
+	editOnce(fields, func(c *counter) { c.Labels["x"] = "y" })
 	same("edited elsewhere", fields["spec"])
-	editAs(fields, func(c *counter) { c.Spec.List = append([]any{}, c.Spec.List...) })
+	editOnce(fields, func(c *counter) { c.Spec.List = append([]any{}, c.Spec.List...) })
 	same("edited without effect", fields["spec"])
-	editAs(fields, func(u Unstructured) { u.SetLabels(nil) })
+	editOnce(fields, func(u Unstructured) { u.SetLabels(nil) })
 	same("edited untyped", fields["spec"])
 
 	old := decodeOld[*counter](map[string]any{"spec": b.Map()["spec"]}, b)

@@ -112,6 +112,5 @@ func (s *Subject[T]) SetCondition(kind string, status bool, reason, message stri
 		return
 	}
 	c := children.Condition{Type: kind, Status: status, Reason: reason, Message: message, Generation: s.req.Body.Generation()}
-	now := time.Now()
-	s.Patch.p.Edit(func(fields map[string]any) { children.SetCondition(fields, c, now) })
+	s.Patch.p.Join(children.DatedCondition{Condition: c, At: time.Now()}, children.SetConditions)
 }

@@ -10,7 +10,6 @@ import (
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/kind"
 )
 
@@ -128,7 +127,7 @@ type Patch[T Object] struct {
 type patcher interface {
 	Set(v any, path ...string)
 	Merge(v any, path ...string)
-	Edit(patch.Edit)
+	Join(part any, edit func(fields map[string]any, parts []any))
 }
 
 // Set sets the value at the path, creating parent objects if necessary. Objects are
@@ -182,7 +181,7 @@ func (p *Patch[T]) Unannotate(key string) { p.p.Set(nil, "metadata", "annotation
 // Edits run after all other changes of the patch. Fields that T lacks are kept. This holds for items of
 // lists that are equal, have the same name, or are at the same place of a list of the same length.
 func (p *Patch[T]) Edit(fn func(T)) {
-	p.p.Edit(func(fields map[string]any) { editAs(fields, fn) })
+	p.p.Join(fn, editAs[T])
 }
 
 // mustJSON returns the JSON of a value. It panics if there is none: the caller has a

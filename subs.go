@@ -11,7 +11,6 @@ import (
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/handler"
-	"gopf.dev/gopf/internal/patch"
 )
 
 // Sub declares a sub-handler: a part of this handler's work with its own id, attempts
@@ -265,6 +264,6 @@ func (d *droppedPatch) complain(what string) {
 		"handler", d.handler, "dropped", what)
 }
 
-func (d *droppedPatch) Set(_ any, path ...string)   { d.complain(strings.Join(path, ".")) }
-func (d *droppedPatch) Merge(_ any, path ...string) { d.complain(strings.Join(path, ".")) }
-func (d *droppedPatch) Edit(patch.Edit)             { d.complain("an edit") }
+func (d *droppedPatch) Set(_ any, path ...string)                    { d.complain(strings.Join(path, ".")) }
+func (d *droppedPatch) Merge(_ any, path ...string)                  { d.complain(strings.Join(path, ".")) }
+func (d *droppedPatch) Join(part any, _ func(map[string]any, []any)) { d.complain("an edit") }

@@ -22,28 +22,57 @@ const longestMessage = 32 << 10
 // its children, which other clients write.
 func CutMessage(text string) string { return terminal.Cut(text, longestMessage) }
 
-// SetCondition sets a condition in an object, given as decoded JSON. The transition time
-// changes only if the status does. An equal condition stays as it is. A long message is cut.
+// DatedCondition is a condition with the time at which it was set.
+type DatedCondition struct {
+	Condition
+	At time.Time
+}
+
+// SetCondition is [SetConditions] for one condition.
 func SetCondition(o map[string]any, c Condition, now time.Time) {
-	list, i := conditions(o, c.Type)
-	c.Message = CutMessage(c.Message)
-	fresh := map[string]any{"type": c.Type, "status": statusText(c.Status), "reason": c.Reason, "message": c.Message, "observedGeneration": c.Generation}
-	fresh["lastTransitionTime"] = now.UTC().Format(time.RFC3339)
-	if i < 0 {
-		setConditions(o, append(list, fresh))
-		return
+	SetConditions(o, []any{DatedCondition{c, now}})
+}
+
+// SetConditions sets conditions in an object, given as decoded JSON. The changes are values of
+// [DatedCondition], as the parts of [patch.Patch.Join] are. The transition time of one
+// changes only if its status does. An equal condition stays as it is. A long message is cut.
+// The time is linear: handlers may set one for each item of a list.
+func SetConditions(o map[string]any, changes []any) {
+	list, places := conditions(o), map[string]int{}
+	for i, c := range slices.Backward(list) {
+		if m, _ := c.(map[string]any); m != nil {
+			if kind, ok := m["type"].(string); ok {
+				places[kind] = i // the first one of the type
+			}
+		}
 	}
-	old := list[i].(map[string]any)
-	if at, ok := old["lastTransitionTime"].(string); ok && old["status"] == fresh["status"] {
-		fresh["lastTransitionTime"] = at
+	for _, change := range changes {
+		c := change.(DatedCondition)
+		fresh := map[string]any{"type": c.Type, "status": statusText(c.Status), "reason": c.Reason, "message": CutMessage(c.Message), "observedGeneration": c.Generation}
+		fresh["lastTransitionTime"] = c.At.UTC().Format(time.RFC3339)
+		i, known := places[c.Type]
+		if !known {
+			places[c.Type] = len(list)
+			list = append(list, fresh)
+			continue
+		}
+		old := list[i].(map[string]any)
+		if at, ok := old["lastTransitionTime"].(string); ok && old["status"] == fresh["status"] {
+			fresh["lastTransitionTime"] = at
+		}
+		list[i] = fresh
 	}
-	list[i] = fresh
 	setConditions(o, list)
 }
 
 // RemoveCondition removes a condition from an object.
 func RemoveCondition(o map[string]any, kind string) {
-	if list, i := conditions(o, kind); i >= 0 {
+	list := conditions(o)
+	i := slices.IndexFunc(list, func(c any) bool {
+		m, _ := c.(map[string]any)
+		return m != nil && m["type"] == kind
+	})
+	if i >= 0 {
 		setConditions(o, slices.Delete(list, i, i+1))
 	}
 }
@@ -55,17 +84,13 @@ func SetObserved(o map[string]any, generation int64) {
 	}
 }
 
-// conditions returns a copy of the conditions, and the index of the one of the type; -1
-// means none.
-func conditions(o map[string]any, kind string) (list []any, i int) {
+// conditions returns a copy of the conditions.
+func conditions(o map[string]any) (list []any) {
 	if s, ok := o["status"].(map[string]any); ok {
 		known, _ := s["conditions"].([]any)
 		list = slices.Clone(known)
 	}
-	return list, slices.IndexFunc(list, func(c any) bool {
-		m, _ := c.(map[string]any)
-		return m != nil && m["type"] == kind
-	})
+	return list
 }
 
 func setConditions(o map[string]any, list []any) { status(o)["conditions"] = list }

@@ -20,6 +20,13 @@ func ParsePath(s string) (Path, error) {
 	if s == "" {
 		return nil, fmt.Errorf("the path is empty")
 	}
+	keys := 1 + strings.Count(s, ".")
+	if strings.HasPrefix(s, "/") {
+		keys = strings.Count(s, "/")
+	}
+	if keys > MaxDepth { // handlers may put a text of an object into a path
+		return nil, fmt.Errorf("the path %.40q… has %d keys, more than %d", s, keys, MaxDepth)
+	}
 	path := SplitPath(s)
 	if strings.HasPrefix(s, "/") {
 		var err error

@@ -1,6 +1,7 @@
 package jsonvalue_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,4 +107,17 @@ func FuzzPointersReadBackAsWritten(f *testing.F) {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	})
+}
+
+// Handlers may put a text of an object into a path.
+func TestPathsHaveNoMoreLevelsThanObjects(t *testing.T) {
+	for _, separator := range []string{".", "/"} {
+		text := strings.TrimPrefix(strings.Repeat(separator+"a", jsonvalue.MaxDepth), ".")
+		if path, err := jsonvalue.ParsePath(text); err != nil || len(path) != jsonvalue.MaxDepth {
+			t.Errorf("%q: %d keys, %v", separator, len(path), err)
+		}
+		if _, err := jsonvalue.ParsePath(text + separator + "a" + separator + "a"); err == nil || len(err.Error()) > 200 {
+			t.Errorf("%q: got %v", separator, err)
+		}
+	}
 }

@@ -4,6 +4,7 @@ package patch
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	"gopf.dev/gopf/internal/jsonvalue"
@@ -18,7 +19,9 @@ type Edit func(fields map[string]any)
 type Patch struct {
 	merge map[string]any
 	edits []Edit
-	whole bool // an edit needs more of the object than the status
+	parts []*[]any // of each edit; nil means that it has none
+	whole bool     // an edit needs more of the object than the status
+	open  *[]any   // the parts of the last edit, if [Patch.Join] added it and others may follow
 }
 
 // Set sets the value at the path; nil deletes the field. The path must not be empty.
@@ -115,11 +118,28 @@ func (p *Patch) Lookup(path ...string) (any, bool) {
 }
 
 // Edit adds a function that runs on the newest object before the patch is sent.
-func (p *Patch) Edit(fn Edit) { p.edits, p.whole = append(p.edits, fn), true }
+func (p *Patch) Edit(fn Edit) { p.add(fn, nil); p.whole = true }
+
+func (p *Patch) add(fn Edit, parts *[]any) {
+	p.edits, p.parts, p.open = append(p.edits, fn), append(p.parts, parts), parts
+}
+
+// Join adds a part to the last edit, if that has parts of the same Go type, or else an edit with
+// this part. A handler may add thousands, and each edit costs as much as the object is large.
+// All parts of a type must have the same function.
+func (p *Patch) Join(part any, edit func(fields map[string]any, parts []any)) {
+	if p.open != nil && reflect.TypeOf((*p.open)[0]) == reflect.TypeOf(part) {
+		*p.open = append(*p.open, part)
+		return
+	}
+	parts := &[]any{part}
+	p.add(func(fields map[string]any) { edit(fields, *parts) }, parts)
+	p.whole = true
+}
 
 // EditStatus adds a function like Edit. It must read and change nothing but the status: it
 // may be called with an object that has no other fields.
-func (p *Patch) EditStatus(fn Edit) { p.edits = append(p.edits, fn) }
+func (p *Patch) EditStatus(fn Edit) { p.add(fn, nil) }
 
 // EditsWhole reports whether the edits need the whole object, and not only its status.
 func (p *Patch) EditsWhole() bool { return p.whole }
@@ -132,15 +152,26 @@ func (p *Patch) OnlyEdits() Patch { return p.With(nil) }
 
 // With returns the patch with these explicit changes instead of those of p. It owns them.
 func (p *Patch) With(merge map[string]any) Patch {
-	return Patch{merge: merge, edits: p.edits, whole: p.whole}
+	p.open = nil // two patches have its edits now
+	return Patch{merge: merge, edits: p.edits, parts: p.parts, whole: p.whole}
 }
 
-// KeepEdits drops the oldest edits if there are more than n. It reports whether there were.
+// KeepEdits drops the oldest edits if there are more than n with all parts, but never the last
+// one. It reports whether there were.
 func (p *Patch) KeepEdits(n int) (dropped bool) {
-	if len(p.edits) <= n {
+	from := len(p.edits)
+	for all := 0; from > 0; from-- {
+		if parts := p.parts[from-1]; parts != nil {
+			all += len(*parts) - 1
+		}
+		if all++; all > n && from < len(p.edits) {
+			break
+		}
+	}
+	if from == 0 {
 		return false
 	}
-	p.edits = slices.Clone(p.edits[len(p.edits)-n:])
+	p.edits, p.parts = slices.Clone(p.edits[from:]), slices.Clone(p.parts[from:])
 	return true
 }
 
@@ -174,7 +205,8 @@ func (p *Patch) Empty() bool { return len(p.merge) == 0 && len(p.edits) == 0 }
 // Absorb adds the changes and edits of another patch after those of p.
 func (p *Patch) Absorb(other *Patch) {
 	p.Merge(other.merge)
-	p.edits, p.whole = append(p.edits, other.edits...), p.whole || other.whole
+	p.edits, p.parts, p.whole = append(p.edits, other.edits...), append(p.parts, other.parts...), p.whole || other.whole
+	p.open, other.open = nil, nil // both have its edits now
 }
 
 // Fields returns the merge patch as decoded JSON, without the edits. The caller must

@@ -204,3 +204,55 @@ func TestFinalizerOperations(t *testing.T) {
 		}
 	}
 }
+
+func TestPartsOfTheSameTypeAreOneEdit(t *testing.T) {
+	add := func(fields map[string]any, parts []any) {
+		for _, part := range parts {
+			fields["order"] = append(fields["order"].([]any), part)
+		}
+		fields["calls"] = fields["calls"].(int64) + 1
+	}
+	p := &Patch{}
+	p.Join("a", add)
+	p.Join("b", add)
+	p.Join(1, add)
+	p.Edit(func(fields map[string]any) { fields["order"] = append(fields["order"].([]any), "edit") })
+	p.Join(2, add)
+	first := p.OnlyEdits()
+	p.Join(3, add)
+	other := &Patch{}
+	other.Join(4, add)
+	p.Absorb(other)
+	other.Join(5, add)
+	p.Join(6, add)
+	object := func() map[string]any { return map[string]any{"order": []any{}, "calls": int64(0)} }
+	same(t, "all", p.Fold(object), map[string]any{"order": []any{"a", "b", 1, "edit", 2, 3, 4, 6}, "calls": int64(6)})
+	same(t, "the first", first.Fold(object), map[string]any{"order": []any{"a", "b", 1, "edit", 2}, "calls": int64(3)})
+}
+
+func TestTheOldestEditsAreDropped(t *testing.T) {
+	noPart := func(map[string]any, []any) {}
+	for _, c := range []struct {
+		parts   []int // of each edit; 0 means an edit without parts
+		n, left int
+	}{
+		{nil, 2, 0}, {[]int{0, 0}, 2, 2}, {[]int{0, 0, 0}, 2, 2}, {[]int{5}, 2, 1}, {[]int{0, 5}, 2, 1}, {[]int{5, 0, 0}, 2, 2}, {[]int{2, 0}, 3, 2}, {[]int{2, 2}, 3, 1},
+	} {
+		p := &Patch{}
+		for i, parts := range c.parts {
+			if parts == 0 {
+				p.Edit(func(map[string]any) {})
+			}
+			for range parts {
+				if i%2 == 0 {
+					p.Join("", noPart)
+				} else {
+					p.Join(0, noPart)
+				}
+			}
+		}
+		if dropped := p.KeepEdits(c.n); dropped != (c.left < len(c.parts)) || len(p.edits) != c.left || len(p.parts) != c.left {
+			t.Errorf("%v: %d edits are left, want %d; dropped: %v", c.parts, len(p.edits), c.left, dropped)
+		}
+	}
+}
