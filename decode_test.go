@@ -537,3 +537,56 @@ func TestSetStatusRefusesMaps(t *testing.T) {
 	(&Patch[*claim]{p: &patch.Patch{}, body: bodyOf(t, `{"metadata":{"name":"x"}}`)}).SetStatus(map[string]any{"a": 1})
 	t.Error("it did not panic")
 }
+
+// Handlers may put texts of an object into paths.
+func TestObjectsInPathsTakeMemory(t *testing.T) {
+	path := func(i int) string { return fmt.Sprint("status.seen.", i, strings.Repeat(".a", 100)) }
+	for name, c := range map[string]struct {
+		hold func(int, bool) bool
+		want int // paths until the handler fails
+		held int
+	}{
+		"enough memory":        {func(int, bool) bool { return true }, 300, 300 * 101 * nestedMemory},
+		"little memory":        {func(bytes int, wait bool) bool { return wait && bytes < 8<<20 }, 89, 8 << 20},
+		"a review or a daemon": {nil, 99, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := 0
+			req := &handler.Request{Body: bodyOf(t, `{"metadata":{"name":"x"}}`), Patch: &patch.Patch{}}
+			if c.hold != nil {
+				req.Hold = func(bytes int, wait bool) bool {
+					held = bytes
+					return c.hold(bytes, wait)
+				}
+			}
+			s, err := newSubject[Unstructured](req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := 0
+			defer func() {
+				if failure := recover(); (failure != nil) != (c.want < 300) || failure != nil && !strings.Contains(fmt.Sprint(failure), "no memory") {
+					t.Errorf("got %v", failure)
+				}
+				if done != c.want || held > c.held+fewNested*nestedMemory || held < c.held-fewNested*nestedMemory {
+					t.Errorf("%d paths with %d bytes, want %d with %d", done, held, c.want, c.held)
+				}
+			}()
+			for i := range 300 {
+				s.Patch.Set(path(i), i)
+				done++
+			}
+		})
+	}
+	usual := &handler.Request{Body: bodyOf(t, `{"metadata":{"name":"x"}}`), Patch: &patch.Patch{}, Hold: func(int, bool) bool {
+		t.Error("a patch with few objects asks for memory")
+		return true
+	}}
+	s, err := newSubject[Unstructured](usual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10_000 {
+		s.Patch.Set(fmt.Sprintf("status.seen.name-%d", i), true)
+	}
+}

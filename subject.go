@@ -52,7 +52,7 @@ func newSubject[T Object](req *handler.Request) (*Subject[T], error) {
 	}
 	s := &Subject[T]{
 		Object: obj, Resource: req.Resource, Log: req.Log, Retry: req.Retry, Started: req.Started,
-		Patch: &Patch[T]{p: req.Patch, body: req.Body},
+		Patch: &Patch[T]{p: req.Patch, body: req.Body, hold: req.Hold},
 		req:   req,
 	}
 	s.API = apiFor(req, &s.own)
@@ -120,12 +120,36 @@ func (s *Subject[T]) lookup(path []string) (any, bool) { return s.req.Body.Looku
 type Patch[T Object] struct {
 	p       patcher
 	body    *object.Body
-	current func() *object.Body // returns a newer version than body. May be nil.
+	current func() *object.Body                  // returns a newer version than body. May be nil.
+	hold    func(bytes int, wait bool) (ok bool) // see [handler.Request.Hold]
+	nested  int                                  // objects that paths have added
+}
+
+const (
+	// fewNested is the number of objects in paths for which a patch asks for no memory, and the step
+	// in which it asks. Handlers may put texts of an object into paths: "a.a.a" has an object for two bytes.
+	fewNested = 1000
+	// nestedMemory is the memory of one, with its copies until the patch is sent, in bytes.
+	nestedMemory = 1 << 10
+	// mostNested limits them for handlers that cannot ask: of reviews, and daemons.
+	mostNested = 10_000
+)
+
+// set sets a value at a path. It panics if there is no memory for it.
+func (p *Patch[T]) set(v any, path []string) {
+	before := p.nested
+	p.nested += p.p.SetNested(v, path)
+	if p.nested/fewNested == before/fewNested {
+		return
+	}
+	if p.hold == nil && p.nested > mostNested || p.hold != nil && !p.hold(p.nested*nestedMemory, true) {
+		panic(fmt.Errorf("there is no memory for a patch with %d objects in its paths; merge a map instead, or increase the memory limit of the operator", p.nested))
+	}
 }
 
 // patcher is the part of the engine's patch that records the user's changes.
 type patcher interface {
-	Set(v any, path ...string)
+	SetNested(v any, path []string) (made int)
 	Merge(v any, path ...string)
 	Join(part any, edit func(fields map[string]any, parts []any))
 }
@@ -133,10 +157,10 @@ type patcher interface {
 // Set sets the value at the path, creating parent objects if necessary. Objects are
 // merged with the existing ones, as in a JSON merge patch; lists are replaced. nil
 // removes the field.
-func (p *Patch[T]) Set(path string, v any) { p.p.Set(mustJSON(path, v), mustPath(path)...) }
+func (p *Patch[T]) Set(path string, v any) { p.set(mustJSON(path, v), mustPath(path)) }
 
 // Remove removes the field at the path. It is no error if there is none.
-func (p *Patch[T]) Remove(path string) { p.p.Set(nil, mustPath(path)...) }
+func (p *Patch[T]) Remove(path string) { p.set(nil, mustPath(path)) }
 
 // MergeStatus merges the JSON of v, a struct or a map, into the status. Keys with null
 // values are removed, and other keys of the status are kept. It cannot empty a field
@@ -163,16 +187,18 @@ func (p *Patch[T]) SetStatus(v any) {
 }
 
 // Label sets a label.
-func (p *Patch[T]) Label(key, value string) { p.p.Set(value, "metadata", "labels", key) }
+func (p *Patch[T]) Label(key, value string) { p.set(value, []string{"metadata", "labels", key}) }
 
 // Unlabel removes a label.
-func (p *Patch[T]) Unlabel(key string) { p.p.Set(nil, "metadata", "labels", key) }
+func (p *Patch[T]) Unlabel(key string) { p.set(nil, []string{"metadata", "labels", key}) }
 
 // Annotate sets an annotation.
-func (p *Patch[T]) Annotate(key, value string) { p.p.Set(value, "metadata", "annotations", key) }
+func (p *Patch[T]) Annotate(key, value string) {
+	p.set(value, []string{"metadata", "annotations", key})
+}
 
 // Unannotate removes an annotation.
-func (p *Patch[T]) Unannotate(key string) { p.p.Set(nil, "metadata", "annotations", key) }
+func (p *Patch[T]) Unannotate(key string) { p.set(nil, []string{"metadata", "annotations", key}) }
 
 // Edit modifies the newest version of the object, for changes that depend on its
 // current value, such as appending to a list. fn gets a copy, in which labels and

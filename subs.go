@@ -264,6 +264,10 @@ func (d *droppedPatch) complain(what string) {
 		"handler", d.handler, "dropped", what)
 }
 
-func (d *droppedPatch) Set(_ any, path ...string)                    { d.complain(strings.Join(path, ".")) }
+func (d *droppedPatch) SetNested(_ any, path []string) int {
+	d.complain(strings.Join(path, "."))
+	return 0
+}
+
 func (d *droppedPatch) Merge(_ any, path ...string)                  { d.complain(strings.Join(path, ".")) }
 func (d *droppedPatch) Join(part any, _ func(map[string]any, []any)) { d.complain("an edit") }

@@ -25,7 +25,10 @@ type Patch struct {
 }
 
 // Set sets the value at the path; nil deletes the field. The path must not be empty.
-func (p *Patch) Set(v any, path ...string) {
+func (p *Patch) Set(v any, path ...string) { p.SetNested(v, path) }
+
+// SetNested is [Patch.Set], and returns the number of maps that the path has added.
+func (p *Patch) SetNested(v any, path []string) (made int) {
 	if p.merge == nil {
 		p.merge = map[string]any{}
 	}
@@ -35,10 +38,12 @@ func (p *Patch) Set(v any, path ...string) {
 		if !ok {
 			next = map[string]any{}
 			at[key] = next
+			made++
 		}
 		at = next
 	}
 	at[path[len(path)-1]] = v
+	return made
 }
 
 // Merge merges v, a decoded JSON value, into the patch at the path: maps are merged key

@@ -222,6 +222,7 @@ func claims(t *testing.T) map[string][]string {
 		"SECURITY.md": {
 			"grows to " + restart + " s", "at most " + daemons + " programs",
 			"A page of a list has at most " + mib(kube.LargePage) + " MiB", "that take more than " + kib(constant("internal/apiclient", "freeRead")) + " KiB",
+			"with more than " + count(constant(".", "fewNested")) + " objects in its paths, with " + kib(constant(".", "nestedMemory")) + " KiB for each",
 			evaluations, reviewed, "The value has at most " + value + " MiB", pattern, "ends after " + evaluated, "at most " + items + " items", "gets at most " + live + " MiB of live children",
 			"have up to " + mib(constant("serve/call", "DefaultOutput")) + " MiB per object",
 			"inputs above " + kib(constant("serve/call", "smallInput")) + " KiB wait until there is memory: " + mib(constant("serve/call", "allInputs")) + " MiB for all",
