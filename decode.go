@@ -106,11 +106,12 @@ func newObject[T Object]() T {
 // make to the JSON of T. Fields that T lacks are not lost, in list items as well.
 func editAs[T Object](fields map[string]any, edits []any) {
 	if isUntyped[T]() {
-		u := untyped[T](fields)
+		u, size := untyped[T](fields), jsonvalue.TextSize(fields, jsonvalue.MaxObject)
 		for _, edit := range edits {
 			ensureMaps(u)
 			edit.(func(T))(u)
 		}
+		bounded(fields, size)
 		dropEmptyMaps(fields)
 		return
 	}
@@ -130,6 +131,7 @@ func editAs[T Object](fields map[string]any, edits []any) {
 		ensureMaps(obj)
 		edit.(func(T))(obj)
 	}
+	bounded(obj, len(raw))
 	changes, err := jsonvalue.Merging(was, encoded(obj), func(path []string, old, new []any) any {
 		raw, _ := jsonvalue.Lookup(fields, path...)
 		return patch.Rebase(raw, old, new)
@@ -138,6 +140,14 @@ func editAs[T Object](fields map[string]any, edits []any) {
 		panic(fmt.Errorf("read the edited %T: %w", obj, err))
 	}
 	patch.Apply(fields, changes)
+}
+
+// bounded panics if the texts of an object have become far longer than they were: it may contain the
+// same text many times.
+func bounded(obj any, size int) {
+	if limit := size + maxTexts; jsonvalue.TextSize(obj, limit) > limit {
+		panic(fmt.Errorf("the edit adds more than %d MiB, and API servers accept no larger request", maxTexts>>20))
+	}
 }
 
 // fits returns an error if the JSON would take too much memory as the type, or as its JSON.

@@ -590,3 +590,54 @@ func TestObjectsInPathsTakeMemory(t *testing.T) {
 		s.Patch.Set(fmt.Sprintf("status.seen.name-%d", i), true)
 	}
 }
+
+// Values of Go may share a text of the object that their JSON repeats.
+func TestChangesThatRepeatATextAreRefused(t *testing.T) {
+	type user struct {
+		Name string `json:"name"`
+		Role string `json:"role"`
+	}
+	type status struct {
+		Users []user `json:"users"`
+	}
+	type db struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              status `json:"spec"`
+	}
+	text := strings.Repeat("x", 100_000)
+	users := func(n int) (list []user) { return slices.Repeat([]user{{"a", text}}, n) }
+	for name, change := range map[string]func(s *Subject[*db], n int){
+		"set": func(s *Subject[*db], n int) {
+			for i, u := range users(n) {
+				s.Patch.Set(fmt.Sprint("status.users.", i), u)
+			}
+		},
+		"merge":  func(s *Subject[*db], n int) { s.Patch.MergeStatus(status{users(n)}) },
+		"status": func(s *Subject[*db], n int) { s.Patch.SetStatus(status{users(n)}) },
+		"edit": func(s *Subject[*db], n int) {
+			s.Patch.Edit(func(d *db) { d.Spec.Users = users(n) })
+			s.req.Patch.Fold(func() map[string]any { return s.req.Body.Map() })
+		},
+		"conditions": func(s *Subject[*db], n int) {
+			for i := range 4 * n { // the messages are cut
+				s.SetCondition(fmt.Sprint(i), true, "Known", text)
+			}
+		},
+	} {
+		for n, fits := range map[int]bool{20: true, 40: false} {
+			s, err := newSubject[*db](&handler.Request{Body: bodyOf(t, `{"metadata":{"name":"x"}}`), Patch: &patch.Patch{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			func() {
+				defer func() {
+					if err := recover(); (err == nil) != fits || err != nil && !strings.Contains(fmt.Sprint(err), "3 MiB") {
+						t.Errorf("%s, %d times: %.200v", name, n, err)
+					}
+				}()
+				change(s, n)
+			}()
+		}
+	}
+}

@@ -111,6 +111,7 @@ func (s *Subject[T]) SetCondition(kind string, status bool, reason, message stri
 		s.frozen.complain("the condition")
 		return
 	}
-	c := children.Condition{Type: kind, Status: status, Reason: reason, Message: message, Generation: s.req.Body.Generation()}
+	c := children.Condition{Type: kind, Status: status, Reason: reason, Message: children.CutMessage(message), Generation: s.req.Body.Generation()}
+	s.Patch.charge(len(c.Type) + len(c.Reason) + len(c.Message))
 	s.Patch.p.Join(children.DatedCondition{Condition: c, At: time.Now()}, children.SetConditions)
 }

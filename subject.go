@@ -122,7 +122,6 @@ type Patch[T Object] struct {
 	body    *object.Body
 	current func() *object.Body                  // returns a newer version than body. May be nil.
 	hold    func(bytes int, wait bool) (ok bool) // see [handler.Request.Hold]
-	nested  int                                  // objects that paths have added
 }
 
 const (
@@ -137,19 +136,35 @@ const (
 
 // set sets a value at a path. It panics if there is no memory for it.
 func (p *Patch[T]) set(v any, path []string) {
-	before := p.nested
-	p.nested += p.p.SetNested(v, path)
-	if p.nested/fewNested == before/fewNested {
+	made, all := p.p.SetNested(v, path)
+	if all/fewNested == (all-made)/fewNested {
 		return
 	}
-	if p.hold == nil && p.nested > mostNested || p.hold != nil && !p.hold(p.nested*nestedMemory, true) {
-		panic(fmt.Errorf("there is no memory for a patch with %d objects in its paths; merge a map instead, or increase the memory limit of the operator", p.nested))
+	if p.hold == nil && all > mostNested || p.hold != nil && !p.hold(all*nestedMemory, true) {
+		panic(fmt.Errorf("there is no memory for a patch with %d objects in its paths; merge a map instead, or increase the memory limit of the operator", all))
+	}
+}
+
+// maxTexts limits the texts of all values in a patch, in bytes, because API servers accept no larger
+// request. Values may share one text of an object, but each has a copy of it in the patch.
+const maxTexts = 3 << 20
+
+// value returns the JSON of a value. It panics if the patch would become too large.
+func (p *Patch[T]) value(path string, v any) any {
+	p.charge(jsonvalue.TextSize(v, maxTexts))
+	return mustJSON(path, v)
+}
+
+func (p *Patch[T]) charge(bytes int) {
+	if p.p.Charge(bytes) > maxTexts {
+		panic(fmt.Errorf("the changes of the handler have more than %d MiB, and API servers accept no larger request", maxTexts>>20))
 	}
 }
 
 // patcher is the part of the engine's patch that records the user's changes.
 type patcher interface {
-	SetNested(v any, path []string) (made int)
+	SetNested(v any, path []string) (made, all int)
+	Charge(bytes int) (all int)
 	Merge(v any, path ...string)
 	Join(part any, edit func(fields map[string]any, parts []any))
 }
@@ -157,7 +172,7 @@ type patcher interface {
 // Set sets the value at the path, creating parent objects if necessary. Objects are
 // merged with the existing ones, as in a JSON merge patch; lists are replaced. nil
 // removes the field.
-func (p *Patch[T]) Set(path string, v any) { p.set(mustJSON(path, v), mustPath(path)) }
+func (p *Patch[T]) Set(path string, v any) { p.set(p.value(path, v), mustPath(path)) }
 
 // Remove removes the field at the path. It is no error if there is none.
 func (p *Patch[T]) Remove(path string) { p.set(nil, mustPath(path)) }
@@ -165,7 +180,7 @@ func (p *Patch[T]) Remove(path string) { p.set(nil, mustPath(path)) }
 // MergeStatus merges the JSON of v, a struct or a map, into the status. Keys with null
 // values are removed, and other keys of the status are kept. It cannot empty a field
 // that v omits because of omitempty: use [Patch.SetStatus] for that.
-func (p *Patch[T]) MergeStatus(v any) { p.p.Merge(mustJSON("status", v), "status") }
+func (p *Patch[T]) MergeStatus(v any) { p.p.Merge(p.value("status", v), "status") }
 
 // SetStatus replaces the status, as far as the type of v knows it. v is a struct or a
 // pointer to one. Fields of the type that v leaves empty are removed; fields that the
@@ -181,6 +196,7 @@ func (p *Patch[T]) SetStatus(v any) {
 	if p.current != nil {
 		body = p.current()
 	}
+	p.charge(jsonvalue.TextSize(v, maxTexts))
 	if changes := statusChanges(body, v); len(changes) > 0 {
 		p.p.Merge(changes, "status")
 	}

@@ -264,10 +264,12 @@ func (d *droppedPatch) complain(what string) {
 		"handler", d.handler, "dropped", what)
 }
 
-func (d *droppedPatch) SetNested(_ any, path []string) int {
+func (d *droppedPatch) SetNested(_ any, path []string) (made, all int) {
 	d.complain(strings.Join(path, "."))
-	return 0
+	return 0, 0
 }
+
+func (d *droppedPatch) Charge(int) (all int) { return 0 }
 
 func (d *droppedPatch) Merge(_ any, path ...string)                  { d.complain(strings.Join(path, ".")) }
 func (d *droppedPatch) Join(part any, _ func(map[string]any, []any)) { d.complain("an edit") }

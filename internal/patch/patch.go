@@ -17,18 +17,20 @@ type Edit func(fields map[string]any)
 // Patch has the changes to one object. The zero value changes nothing. It is not safe
 // for concurrent use.
 type Patch struct {
-	merge map[string]any
-	edits []Edit
-	parts []*[]any // of each edit; nil means that it has none
-	whole bool     // an edit needs more of the object than the status
-	open  *[]any   // the parts of the last edit, if [Patch.Join] added it and others may follow
+	merge  map[string]any
+	edits  []Edit
+	parts  []*[]any // of each edit; nil means that it has none
+	nested int      // maps in paths; see [Patch.SetNested]
+	texts  int      // see [Patch.Charge]
+	whole  bool     // an edit needs more of the object than the status
+	open   *[]any   // the parts of the last edit, if [Patch.Join] added it and others may follow
 }
 
 // Set sets the value at the path; nil deletes the field. The path must not be empty.
 func (p *Patch) Set(v any, path ...string) { p.SetNested(v, path) }
 
-// SetNested is [Patch.Set], and returns the number of maps that the path has added.
-func (p *Patch) SetNested(v any, path []string) (made int) {
+// SetNested is [Patch.Set], and returns the number of maps that it, and all such calls, have added.
+func (p *Patch) SetNested(v any, path []string) (made, all int) {
 	if p.merge == nil {
 		p.merge = map[string]any{}
 	}
@@ -43,7 +45,14 @@ func (p *Patch) SetNested(v any, path []string) (made int) {
 		at = next
 	}
 	at[path[len(path)-1]] = v
-	return made
+	p.nested += made
+	return made, p.nested
+}
+
+// Charge adds to the length of the texts that a handler has put into the patch, and returns it.
+func (p *Patch) Charge(bytes int) (all int) {
+	p.texts += bytes
+	return p.texts
 }
 
 // Merge merges v, a decoded JSON value, into the patch at the path: maps are merged key
