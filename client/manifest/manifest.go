@@ -48,7 +48,8 @@ import (
 // stands in, whatever characters it has. A scalar that is one value alone has its type: a
 // number stays a number, a map or a list becomes that part of the object, and a string
 // stays a string, even if it looks like a number. A value in quotes, a value with other text
-// around it, and a key are text. A missing key of a map is an error.
+// around it, and a key are text. A missing key of a map is an error. So are more than 20,000 printed
+// values, values of more than 4 MiB, and YAML of more than 4 MiB.
 func Render(files fs.FS, name string, data any) ([]*unstructured.Unstructured, error) {
 	text, err := fs.ReadFile(files, name)
 	if err != nil {

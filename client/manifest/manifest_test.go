@@ -3,6 +3,7 @@ package manifest_test
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -124,4 +125,29 @@ func FuzzValuesNeverChangeTheStructure(f *testing.F) {
 			t.Errorf("%q: got %v", name, objects)
 		}
 	})
+}
+
+// The values of a template often come from an object that clients of the cluster write.
+func TestTemplatesAreLimited(t *testing.T) {
+	const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	files := fstest.MapFS{
+		"list.yaml": {Data: []byte(head + "list:\n{{- range .Names }}\n- {{ . }}\n{{- end }}\n")},
+		"long.yaml": {Data: []byte(head + "list:\n{{- range .Names }}\n- " + strings.Repeat("x", 1000) + "\n{{- end }}\n")},
+	}
+	for _, c := range []struct {
+		file, text string
+		names      int
+		want       string // in the error; "" means none
+	}{
+		{"list.yaml", "a", 20_000, ""},
+		{"list.yaml", "a", 20_001, "more than 20000 values"},
+		{"list.yaml", strings.Repeat("x", 1<<20), 3, ""},
+		{"list.yaml", strings.Repeat("x", 1<<20), 5, "values of more than 4 MiB"},
+		{"long.yaml", "a", 5000, "the YAML has more than 4 MiB"},
+	} {
+		objects, err := manifest.Render(files, c.file, map[string]any{"Names": slices.Repeat([]string{c.text}, c.names)})
+		if c.want == "" && (err != nil || len(objects) != 1) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s with %d names of %d bytes: %d objects, %v", c.file, c.names, len(c.text), len(objects), err)
+		}
+	}
 }

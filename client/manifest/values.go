@@ -22,7 +22,16 @@ type values struct {
 	token  *regexp.Regexp
 	quoted *regexp.Regexp // a token that is alone in quotes
 	all    []any
+	texts  int // their length
 }
+
+// Limits of one template. Its values often come from an object that clients of the cluster write, and
+// a short text takes a kilobyte while the YAML is parsed. API servers accept no larger objects.
+const (
+	maxPrinted = 20_000
+	maxTexts   = 4 << 20 // of the values, in bytes
+	maxText    = 4 << 20 // of the YAML with the tokens, in bytes
+)
 
 func newValues() *values {
 	prefix := "value" + rand.Text() + "n"
@@ -34,9 +43,26 @@ func newValues() *values {
 }
 
 // print is called with each value that the template prints. It returns the token.
-func (v *values) print(value any) string {
+func (v *values) print(value any) (string, error) {
 	v.all = append(v.all, value)
-	return v.prefix + strconv.Itoa(len(v.all)-1) + "e"
+	v.texts += jsonvalue.TextSize(value, maxTexts)
+	switch {
+	case len(v.all) > maxPrinted:
+		return "", fmt.Errorf("it prints more than %d values", maxPrinted)
+	case v.texts > maxTexts:
+		return "", fmt.Errorf("it prints values of more than %d MiB", maxTexts>>20)
+	}
+	return v.prefix + strconv.Itoa(len(v.all)-1) + "e", nil
+}
+
+// bounded is a text that refuses to become too long.
+type bounded struct{ strings.Builder }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxText {
+		return 0, fmt.Errorf("the YAML has more than %d MiB", maxText>>20)
+	}
+	return b.Builder.Write(p)
 }
 
 // execute executes a template. The text that it returns has tokens instead of values.
@@ -52,7 +78,7 @@ func execute(name, text string, data any) (string, *values, error) {
 			tokenize(one.Root, printer)
 		}
 	}
-	var out strings.Builder
+	var out bounded
 	if err := t.Execute(&out, data); err != nil {
 		return "", nil, err
 	}

@@ -13,18 +13,22 @@ import (
 // of after that equals an item of before is that item of raw, and one with the same name,
 // or else at the same position of a list of the same length, is a changed version of it.
 // Zero values that only the type adds stay out of it.
-func Rebase(raw, before, after any) any {
+//
+// Lists in more than 16 other lists are replaced as a whole: each level compares all below it.
+func Rebase(raw, before, after any) any { return rebase(raw, before, after, 16) }
+
+func rebase(raw, before, after any, lists int) any {
 	switch after := after.(type) {
 	case map[string]any:
 		if whole, ok := raw.(map[string]any); ok {
 			old, _ := before.(map[string]any)
-			return rebaseFields(whole, old, after)
+			return rebaseFields(whole, old, after, lists)
 		}
 	case []any:
 		whole, isList := raw.([]any)
 		old, wasList := before.([]any)
-		if isList && wasList && len(whole) == len(old) && !diff.Equal(before, after) {
-			return rebaseItems(whole, old, after)
+		if lists > 0 && isList && wasList && len(whole) == len(old) && !diff.Equal(before, after) {
+			return rebaseItems(whole, old, after, lists-1)
 		}
 	}
 	if diff.Equal(before, after) {
@@ -33,7 +37,7 @@ func Rebase(raw, before, after any) any {
 	return after
 }
 
-func rebaseFields(raw, before, after map[string]any) map[string]any {
+func rebaseFields(raw, before, after map[string]any, lists int) map[string]any {
 	out := make(map[string]any, len(raw))
 	for key, value := range raw {
 		_, was := before[key]
@@ -51,18 +55,18 @@ func rebaseFields(raw, before, after map[string]any) map[string]any {
 		case !was:
 			out[key] = value
 		case there || !diff.Equal(old, value):
-			out[key] = Rebase(whole, old, value)
+			out[key] = rebase(whole, old, value, lists)
 		}
 	}
 	return out
 }
 
-func rebaseItems(raw, before, after []any) []any {
+func rebaseItems(raw, before, after []any, lists int) []any {
 	from := sources(before, after)
 	out := make([]any, len(after))
 	for i := range after {
 		if out[i] = after[i]; from[i] >= 0 {
-			out[i] = Rebase(raw[from[i]], before[from[i]], after[i])
+			out[i] = rebase(raw[from[i]], before[from[i]], after[i], lists)
 		}
 	}
 	return out

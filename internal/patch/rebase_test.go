@@ -89,4 +89,12 @@ func TestRebasesTakeLinearTime(t *testing.T) {
 		before, after := deep("1"), deep("2")
 		Rebase(before, before, after)
 	})
+	scaling.Check(t, 50, func(levels int) { // of lists
+		deep := func(leaf string) any {
+			const sibling = `[1,2,3,4,5,6,7,8],`
+			return decoded(t, strings.Repeat(`[`+sibling, levels)+leaf+strings.Repeat("]", levels))
+		}
+		before, after := deep("1"), deep("2")
+		Rebase(before, before, after)
+	})
 }
