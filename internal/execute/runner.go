@@ -237,10 +237,29 @@ func (r *Runner) call(ctx context.Context, parent *call, h *handler.Handler) {
 			if err != nil {
 				return nil, err
 			}
-			return ToJSON(req.Result)
+			return resultOf(req, h.ID)
 		},
 	}
 	r.note(c, req, c.attempt.Make(ctx))
+}
+
+const (
+	// smallResult is the length of the texts in a result, in bytes, for which no memory is reserved.
+	// Results of sub-handlers stay in memory until the end of the turn.
+	smallResult = 16 << 10
+	// largestResult is the limit of API servers for a request, in bytes.
+	largestResult = 3 << 20
+)
+
+// resultOf returns the result of a call as JSON. It drops a result for which there is no memory: the
+// handler has succeeded, and must not be called again.
+func resultOf(req *handler.Request, id string) (any, error) {
+	size := jsonvalue.TextSize(req.Result, largestResult)
+	if size > largestResult || size > smallResult && req.Reserve != nil && req.Reserve(size) != nil {
+		req.Log.Warn("The result of a handler is too large, or there is no memory for it. It is dropped.", "handler", id, "bytes", size)
+		return nil, nil
+	}
+	return ToJSON(req.Result)
 }
 
 // note records the outcome of a call.
