@@ -35,7 +35,7 @@ func TestTheStartOfALargeValueIsLogged(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			log.Info("Seen.", "value", value)
 			runtime.ReadMemStats(&after)
-			if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+			if n := after.TotalAlloc - before.TotalAlloc; n > 2<<20 {
 				t.Errorf("%s, %s: %d KiB for a line of %d bytes", name, format, n>>10, out.Len())
 			}
 			text := strings.TrimSuffix(strings.TrimPrefix(out.String(), "Seen. value="), "\n")
