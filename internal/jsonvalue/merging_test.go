@@ -31,7 +31,7 @@ func TestMergingIsThePatchBetweenDecodedValues(t *testing.T) {
 		return object(depth)
 	}
 	latter := func(_ []string, _, list []any) any { return list }
-	for range 20_000 {
+	for range 5_000 {
 		from, to := object(4), object(4)
 		got, err := jsonvalue.Merging([]byte(from), []byte(to), latter)
 		if err != nil {
