@@ -619,11 +619,6 @@ func TestChangesThatRepeatATextAreRefused(t *testing.T) {
 			s.Patch.Edit(func(d *db) { d.Spec.Users = users(n) })
 			s.req.Patch.Fold(func() map[string]any { return s.req.Body.Map() })
 		},
-		"conditions": func(s *Subject[*db], n int) {
-			for i := range 4 * n { // the messages are cut
-				s.SetCondition(fmt.Sprint(i), true, "Known", text)
-			}
-		},
 	} {
 		for n, fits := range map[int]bool{20: true, 40: false} {
 			s, err := newSubject[*db](&handler.Request{Body: bodyOf(t, `{"metadata":{"name":"x"}}`), Patch: &patch.Patch{}})
@@ -638,6 +633,30 @@ func TestChangesThatRepeatATextAreRefused(t *testing.T) {
 				}()
 				change(s, n)
 			}()
+		}
+	}
+}
+
+// A handler may report its progress again and again.
+func TestReplacedValuesDoNotCount(t *testing.T) {
+	collected := &patch.Patch{}
+	s, err := newSubject[Unstructured](&handler.Request{Body: bodyOf(t, `{"metadata":{"name":"x"}}`), Patch: collected})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("x", 100_000)
+	for i := range 1000 {
+		s.Patch.Set("status.progress", fmt.Sprint(i, text))
+		s.Patch.MergeStatus(map[string]any{"other": text})
+		s.SetCondition("Busy", true, "Working", text)
+	}
+	for i := range 200 {
+		s.SetCondition(fmt.Sprint("User", i), true, "Known", text)
+	}
+	got := collected.Fold(func() map[string]any { return map[string]any{} })
+	for i, c := range got["status"].(map[string]any)["conditions"].([]any) {
+		if message := c.(map[string]any)["message"].(string); len(message) > shortMessage || len(message) < shortMessage-10 {
+			t.Errorf("condition %d has %d bytes", i, len(message))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // Reconciliation is the argument of a reconcile handler. Declare the children of the
@@ -97,10 +98,18 @@ func eraseReconcile[T Object](fn func(context.Context, *Reconciliation[T]) error
 
 var errTooManyReferences = fmt.Errorf("the functions of Watches return more than %d names for one object", children.MaxEntries)
 
+const (
+	// manyConditions is the number of conditions of one call from which messages are cut at
+	// shortMessage bytes: they are kept until the patch is sent, and may repeat a text of the object.
+	manyConditions = 100
+	shortMessage   = 1 << 10
+)
+
 // SetCondition sets a status condition of the object, for any handler. It is sent with the
 // other changes of [Patch]. The transition time changes only if the status does, and the
 // observed generation is that of Object. Reason is one word in CamelCase; it must not be
-// empty. The schema of the kind must have status.conditions.
+// empty. The schema of the kind must have status.conditions. A message is cut at 32 KiB, and at 1 KiB
+// from the 101st call on.
 //
 //	c.SetCondition("BackupReady", false, "NoBucket", "The bucket does not exist.")
 //
@@ -111,7 +120,9 @@ func (s *Subject[T]) SetCondition(kind string, status bool, reason, message stri
 		s.frozen.complain("the condition")
 		return
 	}
+	if s.conditions++; s.conditions > manyConditions {
+		message = terminal.Cut(message, shortMessage)
+	}
 	c := children.Condition{Type: kind, Status: status, Reason: reason, Message: children.CutMessage(message), Generation: s.req.Body.Generation()}
-	s.Patch.charge(len(c.Type) + len(c.Reason) + len(c.Message))
 	s.Patch.p.Join(children.DatedCondition{Condition: c, At: time.Now()}, children.SetConditions)
 }

@@ -42,7 +42,8 @@ type Subject[T Object] struct {
 	own    apiclient.Client // the value of API, except in tests
 	frozen *droppedPatch    // while sub-handlers run
 
-	flushed bool // a part of the patch was sent already
+	flushed    bool // a part of the patch was sent already
+	conditions int  // set by the call
 }
 
 func newSubject[T Object](req *handler.Request) (*Subject[T], error) {
@@ -156,7 +157,7 @@ func (p *Patch[T]) value(path string, v any) any {
 }
 
 func (p *Patch[T]) charge(bytes int) {
-	if p.p.Charge(bytes) > maxTexts {
+	if !p.p.Charge(bytes, maxTexts) {
 		panic(fmt.Errorf("the changes of the handler have more than %d MiB, and API servers accept no larger request", maxTexts>>20))
 	}
 }
@@ -164,7 +165,7 @@ func (p *Patch[T]) charge(bytes int) {
 // patcher is the part of the engine's patch that records the user's changes.
 type patcher interface {
 	SetNested(v any, path []string) (made, all int)
-	Charge(bytes int) (all int)
+	Charge(bytes, limit int) (ok bool)
 	Merge(v any, path ...string)
 	Join(part any, edit func(fields map[string]any, parts []any))
 }

@@ -269,7 +269,7 @@ func (d *droppedPatch) SetNested(_ any, path []string) (made, all int) {
 	return 0, 0
 }
 
-func (d *droppedPatch) Charge(int) (all int) { return 0 }
+func (d *droppedPatch) Charge(_, _ int) bool { return true }
 
 func (d *droppedPatch) Merge(_ any, path ...string)                  { d.complain(strings.Join(path, ".")) }
 func (d *droppedPatch) Join(part any, _ func(map[string]any, []any)) { d.complain("an edit") }

@@ -49,10 +49,13 @@ func (p *Patch) SetNested(v any, path []string) (made, all int) {
 	return made, p.nested
 }
 
-// Charge adds to the length of the texts that a handler has put into the patch, and returns it.
-func (p *Patch) Charge(bytes int) (all int) {
-	p.texts += bytes
-	return p.texts
+// Charge counts texts that a handler is about to put into the patch. It reports whether all texts are
+// within the limit. Values that were replaced do not count.
+func (p *Patch) Charge(bytes, limit int) (ok bool) {
+	if p.texts += bytes; p.texts > limit {
+		p.texts = jsonvalue.TextSize(p.merge, limit) + bytes
+	}
+	return p.texts <= limit
 }
 
 // Merge merges v, a decoded JSON value, into the patch at the path: maps are merged key
