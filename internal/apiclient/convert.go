@@ -98,10 +98,17 @@ func mergePatch(patch any) (map[string]any, error) {
 	return fields, nil
 }
 
+// maxTexts limits the texts of an object or patch that a handler writes, in bytes, because API
+// servers accept no larger request. Values of Go may share one text that their JSON repeats.
+const maxTexts = 3 << 20
+
 // toFields returns a copy of v as a decoded JSON object. Numbers keep their exact
 // values.
 func toFields(v any) (fields map[string]any, err error) {
-	raw, err := json.Marshal(v)
+	if jsonvalue.TextSize(v, maxTexts) > maxTexts {
+		return nil, fmt.Errorf("it has more than %d MiB, and API servers accept no larger request", maxTexts>>20)
+	}
+	raw, err := jsonvalue.Marshal(v)
 	if err == nil {
 		fields, err = jsonvalue.Object(raw)
 	}

@@ -1,9 +1,12 @@
 package apiclient
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf/internal/kube"
@@ -24,5 +27,20 @@ func TestAManifestIsACopyOfTheObject(t *testing.T) {
 	fields["data"].(map[string]any)["key"] = "value"
 	if diff := cmp.Diff(object(), obj); diff != "" {
 		t.Errorf("the object has changed: -before +after\n%s", diff)
+	}
+}
+
+// Values of Go may share a text of an object that their JSON repeats.
+func TestObjectsThatNoServerAcceptsAreNotEncoded(t *testing.T) {
+	text := strings.Repeat("x", 100_000)
+	for n, fits := range map[int]bool{20: true, 40: false} {
+		data := map[string]string{}
+		for i := range n {
+			data[strconv.Itoa(i)] = text
+		}
+		_, err := toFields(&corev1.ConfigMap{Data: data})
+		if (err == nil) != fits || err != nil && !strings.Contains(err.Error(), "3 MiB") {
+			t.Errorf("%d times: %v", n, err)
+		}
 	}
 }
