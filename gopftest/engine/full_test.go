@@ -148,7 +148,7 @@ func TestALargeResultDoesNotBlockADeletion(t *testing.T) {
 		if len(o.GetFinalizers()) != 1 || o.GetLabels()["dropped"] != "true" {
 			t.Errorf("the finalizers are %v, and the labels are %v", o.GetFinalizers(), o.GetLabels())
 		}
-		if !log.has("Dropped the change of a handler", "drop") {
+		if !log.has("The result of a handler is too large", "drop") {
 			t.Error("no line says that the result was dropped")
 		}
 	})
