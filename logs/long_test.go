@@ -53,33 +53,6 @@ func TestTheStartOfALargeValueIsLogged(t *testing.T) {
 	}
 }
 
-func TestLargeValuesAreCountedByTheirParts(t *testing.T) {
-	type chain struct{ Next *chain }
-	var ring chain
-	ring.Next = &ring
-	for name, c := range map[string]struct {
-		value any
-		want  bool
-	}{
-		"nil":               {nil, false},
-		"a number":          {1, false},
-		"a text":            {strings.Repeat("x", manyParts-1), false},
-		"a long text":       {strings.Repeat("x", manyParts), true},
-		"few items":         {make([]int, manyParts-2), false},
-		"many items":        {make([]int, manyParts), true},
-		"bytes":             {make([]byte, manyParts), true},
-		"long names":        {map[string]bool{strings.Repeat("x", manyParts): true}, true},
-		"items of items":    {make([][300]struct{ A, B bool }, 100), true},
-		"a value in itself": {&ring, false},
-		"nil pointers":      {make([]*chain, 1000), false},
-		"a nil map":         {map[string]int(nil), false},
-	} {
-		if got := hasManyParts(c.value); got != c.want {
-			t.Errorf("%s: got %v", name, got)
-		}
-	}
-}
-
 // Some values are large, but have short JSON or none.
 func TestLargeValuesWithShortJSONAreLoggedAsBefore(t *testing.T) {
 	type hidden struct {

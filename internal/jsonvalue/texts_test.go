@@ -3,6 +3,7 @@ package jsonvalue
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestTextsCountEachTimeTheyAppear(t *testing.T) {
@@ -35,5 +36,57 @@ func TestTextsCountEachTimeTheyAppear(t *testing.T) {
 		if c.want <= 4500 && got != c.want || c.want > 4500 && got <= 4500 {
 			t.Errorf("%s: got %d, want %d", name, got, c.want)
 		}
+	}
+}
+
+func TestLargeValuesAreCountedByTheirParts(t *testing.T) {
+	const large = 64 << 10
+	type chain struct{ Next *chain }
+	var ring chain
+	ring.Next = &ring
+	for name, c := range map[string]struct {
+		value any
+		want  bool
+	}{
+		"nil":               {nil, false},
+		"a number":          {1, false},
+		"a text":            {strings.Repeat("x", large-1), false},
+		"a long text":       {strings.Repeat("x", large), true},
+		"few items":         {make([]int, large-2), false},
+		"many items":        {make([]int, large), true},
+		"bytes":             {make([]byte, large), true},
+		"long names":        {map[string]bool{strings.Repeat("x", large): true}, true},
+		"items of items":    {make([][300]struct{ A, B bool }, 100), true},
+		"a value in itself": {&ring, false},
+		"nil pointers":      {make([]*chain, 1000), false},
+		"a nil map":         {map[string]int(nil), false},
+	} {
+		if got := Extensive(c.value, large); got != c.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+// Each level would double the work.
+func TestAValueThatContainsItselfTwiceEnds(t *testing.T) {
+	type twice struct{ A, B *twice }
+	var v twice
+	v.A, v.B = &v, &v
+	if n := TextSize(&v, 1000); n <= 1000 {
+		t.Errorf("got %d", n)
+	}
+	if !Extensive(&v, 1000) {
+		t.Error("it counts as small")
+	}
+}
+
+// A time has the names of its time zone, which are not in its JSON.
+func TestHiddenTextsDoNotCount(t *testing.T) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip(err)
+	}
+	if n := TextSize([]time.Time{time.Now().In(zone)}, 1000); n != 0 {
+		t.Errorf("got %d", n)
 	}
 }
