@@ -30,7 +30,7 @@ const (
 
 	// A body that waits for memory fills the buffer of its stream. The buffer of the
 	// connection must hold those of all streams; otherwise waiting streams would stall the
-	// others. Package connlimit bounds what is not read in all of them.
+	// others. Package connlimit bounds the unread bytes in all of them.
 	//
 	// API servers open another connection if they need more streams. They send hundreds of
 	// reviews at the same time: one for each handler of each request of their users. The fewest

@@ -17,7 +17,7 @@ import (
 // one JSON patch that is bound to the version of the body. If the object is newer, it
 // returns a conflict: the caller reads the object and decides again.
 func (a Applier) finalize(ctx context.Context, body *object.Body, s step) (*object.Body, error) {
-	// Only what the patch changes is decoded: the object may be large, and it waits for the response.
+	// Only the fields of the patch are decoded: the object may be large, and it waits for the response.
 	changed := make(map[string]any, len(s.fields))
 	for name := range s.fields {
 		if value, ok := body.Lookup(name); ok {

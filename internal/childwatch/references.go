@@ -45,7 +45,7 @@ type References struct {
 
 type name struct{ namespace, name string }
 
-// weight returns what a reference to the name counts for the limit.
+// weight returns for how many references one to the name counts.
 func (n name) weight() int { return 1 + (len(n.namespace)+len(n.name))/weightText }
 
 // watcher is a handler of an owner, with its references.

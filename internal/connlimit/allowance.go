@@ -157,7 +157,7 @@ func (b *countedBody) keep(bytes int) {
 	}
 }
 
-// Close does nothing: what the client has sent of a canceled request must remain readable. The
+// Close does nothing: the part of a canceled request that was sent must remain readable. The
 // server closes the body after the request.
 func (b *countedBody) Close() error { return nil }
 

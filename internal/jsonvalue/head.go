@@ -9,8 +9,8 @@ import (
 )
 
 // Head returns at least so many bytes of the start of the JSON of a large value, as [Marshal]
-// would encode it, apart from invalid UTF-8. It takes memory only for these. ok is false if the JSON is shorter, or if the
-// value has none.
+// would encode it, apart from invalid UTF-8. It takes memory only for these. ok is false if the JSON
+// is shorter, or if the value has none.
 func Head(v any, limit int) (start []byte, ok bool) {
 	w := &head{limit: limit}
 	err := json.MarshalWrite(w, v, v1.DefaultOptionsV1(), json.Deterministic(true), jsontext.EscapeForHTML(false))

@@ -15,9 +15,9 @@ import (
 //
 // Unlike [Client.List] it keeps the whole page in memory and no connection open, so the
 // caller may wait before requesting the next page. A page of more than [LargePage] has fewer
-// objects than requested: it is requested again with as many as fit, one at least. Since no object was delivered
-// before, every failure is retried. A page that is requested too late fails with 410;
-// its list metadata has a token to continue with newer data.
+// objects than requested: it is requested again with as many as fit, one at least. Since no
+// object was delivered before, every failure is retried. A page that is requested too late
+// fails with 410; its list metadata has a token to continue with newer data.
 func (c *Client) Page(ctx context.Context, info kind.Info, ns string, o ListOptions, page string) (items []*object.Body, next string, err error) {
 	query := o.query()
 	if page != "" {

@@ -236,7 +236,7 @@ func (h *handling) causesOf(id string, parent *cause.Cause) iter.Seq[*cause.Caus
 	}
 }
 
-// maxStates limits the comparisons of an object with what the sub-handlers of one handler saw.
+// maxStates limits the comparisons of an object with the states that the sub-handlers of one handler saw.
 const maxStates = 16
 
 // causeAgainst returns the cause for a handler that last saw the given essence.
