@@ -25,13 +25,15 @@ func (c *Client) Page(ctx context.Context, info kind.Info, ns string, o ListOpti
 	}
 	var meta listMeta
 	var tooLarge bool
+	most := 0 // the number of objects that fit; 0 means unknown
 	for {
 		err = c.do(ctx, &call{verb: "list", method: http.MethodGet, target: Target{Info: info, Namespace: ns}, query: query, repeatable: true,
 			read: func(a *response) (err error) {
 				size := 0
 				items, tooLarge = nil, false
 				meta, err = c.readPage(a.Body, info, func(b *object.Body) error {
-					if size += b.Size(); size > LargePage && len(items) > 0 {
+					ignored := most > 0 && len(items) >= most // some extension API servers ignore the limit
+					if size += b.Size(); size > LargePage && len(items) > 0 && !ignored {
 						tooLarge = true
 						return errLargePage
 					}
@@ -42,7 +44,8 @@ func (c *Client) Page(ctx context.Context, info kind.Info, ns string, o ListOpti
 			}})
 		switch {
 		case tooLarge:
-			query.Set("limit", strconv.Itoa(len(items)))
+			most = len(items)
+			query.Set("limit", strconv.Itoa(most))
 		case err != nil:
 			return nil, "", err
 		default:

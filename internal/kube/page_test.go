@@ -62,6 +62,11 @@ func TestAPageOfLargeObjectsIsRequestedAgainWithFewer(t *testing.T) {
 	if items, _, err := client.Page(t.Context(), pods, "ns", ListOptions{}, ""); err != nil || len(items) != 1 {
 		t.Errorf("one object that is larger than a page: got %d objects, %v", len(items), err)
 	}
+	f = answers(ok(large("", "a", "b", "c", "d")), ok(large("", "a", "b", "c", "d"))) // a server that ignores the limit
+	client, _ = f.client(t)
+	if items, _, err := client.Page(t.Context(), pods, "ns", ListOptions{}, ""); err != nil || len(items) != 4 || len(f.requests) != 2 {
+		t.Errorf("without limits of the server: got %d objects in %d requests, %v", len(items), len(f.requests), err)
+	}
 }
 
 func TestAnExpiredPageReturnsAContinueToken(t *testing.T) {
