@@ -13,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/footprint"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/readiness"
 	"gopf.dev/gopf/internal/reconcile"
@@ -128,8 +129,9 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 	}
 	list.Wanted = append(list.Wanted, w)
 	obj, err := asObject(child)
+	target := kube.Target{}
 	if err == nil {
-		err = r.describe(w, obj, spec.initial)
+		target, err = r.describe(w, obj, spec.initial)
 	}
 	if unknown := new(apiclient.UnknownError); errors.As(err, &unknown) {
 		w.Problem, c.Message = err, err.Error()
@@ -161,42 +163,63 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 			return err == nil && ready(any(live))
 		}
 	}
-	if err := c.reserve(2 * jsonvalue.Weight(w.Fields)); err != nil { // the object of the handler, and the manifest
-		w.Problem, c.Message = err, err.Error()
+	if err := c.encode(obj, target); err != nil {
+		list.Reject(fmt.Errorf("declare a child: %w", err))
+		return c
+	}
+	if w.Problem != nil {
+		c.Message = w.Problem.Error()
 		return c
 	}
 	c.look(list.Find(w.Key))
 	return c
 }
 
-var errTooManyChildren = fmt.Errorf("the handler declares more than %d children of one object", children.MaxEntries)
-
-// describe fills in the identity and the manifest of a child.
-func (r *Reconciliation[T]) describe(w *handler.Wanted, obj client.Object, initial []string) error {
-	api, ok := r.API.(*apiclient.Client)
-	if !ok {
-		return fmt.Errorf("the client %T cannot be used for children", r.API)
+// encode sets the manifest of the child, after it has reserved the memory for it: many children
+// may repeat one long text of the object. Without enough memory, that is the problem of the child.
+func (c *Child[C]) encode(obj client.Object, target kube.Target) error {
+	w, reserved := c.wanted, apiclient.ManifestMemory(obj)
+	if w.Problem = c.reserve(reserved); w.Problem != nil {
+		return nil
 	}
-	if obj.GetName() == "" {
-		return fmt.Errorf("the %T has no name; generated names are not possible, because the child must have the same name in each call", obj)
-	}
-	target, fields, err := api.Manifest(obj)
+	fields, err := apiclient.Manifest(obj, target)
 	if err != nil {
 		return err
+	}
+	if w.Problem = c.reserve(2*jsonvalue.Weight(fields) - reserved); w.Problem == nil { // the object of the handler, and the manifest
+		w.Fields = fields
+	}
+	return nil
+}
+
+var errTooManyChildren = fmt.Errorf("the handler declares more than %d children of one object", children.MaxEntries)
+
+// describe fills in the identity of a child, and returns its endpoint.
+func (r *Reconciliation[T]) describe(w *handler.Wanted, obj client.Object, initial []string) (kube.Target, error) {
+	api, ok := r.API.(*apiclient.Client)
+	if !ok {
+		return kube.Target{}, fmt.Errorf("the client %T cannot be used for children", r.API)
+	}
+	if obj.GetName() == "" {
+		return kube.Target{}, fmt.Errorf("the %T has no name; generated names are not possible, because the child must have the same name in each call", obj)
+	}
+	target, err := api.Endpoint(obj)
+	if err != nil {
+		return target, err
 	}
 	for _, path := range initial {
 		w.Initial = append(w.Initial, mustPath(path))
 	}
-	w.Info, w.Fields = target.Info, fields
+	w.Info = target.Info
 	w.APIVersion, w.Kind, w.Namespace, w.Name = target.Info.APIVersion(), target.Info.Kind, target.Namespace, target.Name
 	owned, anywhere := r.req.Handler.Reconcile.Owns(target.Info)
 	switch own := r.req.Body.Namespace; {
 	case !owned:
-		return fmt.Errorf("the handler does not own %s; add gopf.Owns[%T]() to its options", w.Key, obj)
+		return target, fmt.Errorf("the handler does not own %s; add gopf.Owns[%T]() to its options", w.Key, obj)
 	case own != "" && w.Namespace != "" && w.Namespace != own && !anywhere:
-		return fmt.Errorf("%s is in the namespace %s; add gopf.Owns[%T](gopf.InOtherNamespaces()) to the options of the handler", w.Key, w.Namespace, obj)
+		return target, fmt.Errorf("%s is in the namespace %s; add gopf.Owns[%T](gopf.InOtherNamespaces()) to the options of the handler", w.Key, w.Namespace, obj)
 	}
-	return nil
+	return target, nil
 }
 
 // look fills in the live state. body may be nil.

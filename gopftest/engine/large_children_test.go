@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -150,6 +151,38 @@ func TestManyLargeChildrenOfOneObjectAreCreated(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Many children repeat one long text of the object. Those that get no memory are not encoded.
+func TestChildrenWithoutMemoryAreNotEncoded(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(230 << 20)) // 90 % of 256 MiB
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := owning()
+		var encoded uint64
+		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+			text := strings.Repeat("x", 500<<10)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for i := range 500 {
+				m := childMap(fmt.Sprint("child-", i), r.Object.Spec.Field)
+				m.Data["text"] = text
+				gopf.Want(r, m)
+			}
+			runtime.ReadMemStats(&after)
+			encoded = max(encoded, after.TotalAlloc-before.TotalAlloc)
+			return nil
+		}, gopf.Owns[*corev1.ConfigMap]())
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		c.Create(t, withItems("o", "a"))
+		settle()
+		if encoded == 0 || encoded > 230<<20 {
+			t.Errorf("500 children of 500 KiB allocated %d MiB, want at most 230", encoded>>20)
+		}
+		conditions, _, _ := unstructured.NestedSlice(c.Get(t, resource, "default", "o").Object, "status", "conditions")
+		if got := fmt.Sprint(conditions); !strings.Contains(got, "declare fewer or smaller ones") {
+			t.Errorf("the conditions do not say what to do: %.600s", got)
+		}
+	})
 }
 
 // Children of a group are changed one after the other, even if their status is large.

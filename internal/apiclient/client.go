@@ -83,19 +83,10 @@ func (c *Client) ClusterScoped(obj client.Object) bool {
 	return err == nil && !info.Namespaced
 }
 
-// Manifest returns the endpoint of an object, which must have a name, and its JSON as for
-// [Client.Apply]. The JSON is a copy that the caller may change. Manifest sends no request:
-// the kind must be known.
-func (c *Client) Manifest(obj client.Object) (kube.Target, map[string]any, error) {
-	t, err := c.offline().named(context.Background(), obj, &client.Options{})
-	if err != nil {
-		return t, nil, err
-	}
-	fields, err := manifest(obj, t)
-	if err == nil && t.Info.HasStatus() {
-		delete(fields, "status")
-	}
-	return t, fields, err
+// Endpoint returns the endpoint of an object, which must have a name. It sends no request: the
+// kind must be known.
+func (c *Client) Endpoint(obj client.Object) (kube.Target, error) {
+	return c.offline().named(context.Background(), obj, &client.Options{})
 }
 
 // target returns the endpoint of an object. Its name may be empty.

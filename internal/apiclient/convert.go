@@ -37,6 +37,20 @@ func fill(obj client.Object, b *object.Body, info kind.Info) error {
 	return nil
 }
 
+// Manifest returns the JSON of the object at an endpoint as for [Client.Apply]. The JSON is a
+// copy that the caller may change.
+func Manifest(obj client.Object, t kube.Target) (map[string]any, error) {
+	fields, err := manifest(obj, t)
+	if err == nil && t.Info.HasStatus() {
+		delete(fields, "status")
+	}
+	return fields, err
+}
+
+// ManifestMemory returns the memory that [Manifest] takes for the texts of an object, in bytes:
+// for its JSON, and for the copy.
+func ManifestMemory(obj client.Object) int { return 2 * jsonvalue.TextSize(obj, maxTexts) }
+
 // manifest returns the object as JSON for a request, with its kind and namespace. It
 // omits zero values that Go adds: the creation time and an empty status.
 func manifest(obj client.Object, t kube.Target) (map[string]any, error) {

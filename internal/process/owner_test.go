@@ -81,7 +81,11 @@ func (p *parent) declare(r *handler.Request, objects *apiclient.Objects) error {
 	config.Name, secret.Name, service.Name = r.Body.Name, r.Body.Name, r.Body.Name
 	api := (&apiclient.Cluster{Objects: objects}).For(r.Body.Namespace, nil, nil)
 	for _, child := range []client.Object{config, secret, service} {
-		target, fields, err := api.Manifest(child)
+		target, err := api.Endpoint(child)
+		if err != nil {
+			return err
+		}
+		fields, err := apiclient.Manifest(child, target)
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func (x *run) mark(w *handler.Wanted) error {
 		w.Wave = max(w.Wave, on.Wave+1)
 	}
 	w.Outside = x.Owner.Namespace != "" && w.Namespace != x.Owner.Namespace
-	fields := w.Fields // of this call alone; see [apiclient.Client.Manifest]
+	fields := w.Fields // of this call alone; see [apiclient.Manifest]
 	metadata := child(fields, "metadata")
 	child(metadata, "labels")[childwatch.Label] = x.Name
 	if w.Outside || w.Orphan {
