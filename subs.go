@@ -50,7 +50,7 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) *SubH
 		return declared
 	}
 	if n := len(c.subs); n > 0 && n%fewSubs == 0 && c.req.Reserve != nil {
-		if err := c.req.Reserve(fewSubs * subMemory); err != nil {
+		if err := c.req.Reserve(memoryOfSubs(c.subs[n-fewSubs:])); err != nil {
 			c.mistaken(RetryAfter(retrySubs, err))
 			return declared
 		}
@@ -65,6 +65,7 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) *SubH
 		Limits:  spec.limits,
 		Call:    erase(fn, c.hooks),
 	}
+	sub.DependsOn = make([]string, 0, len(spec.after))
 	for _, on := range spec.after {
 		if on.handler != nil {
 			sub.DependsOn = append(sub.DependsOn, on.handler.ID)
@@ -105,11 +106,22 @@ const (
 	// subMemory is the approximate memory of each, in bytes.
 	fewSubs   = 100
 	subMemory = 3 << 10
+	// dependencyMemory is that of each dependency, in bytes: it may depend on all others.
+	dependencyMemory = 16
 	// retrySubs is the delay after which a call is repeated that got no memory.
 	retrySubs = 10 * time.Second
 	// maxMistakes limits the reported mistakes of one call. Ids may come from the object.
 	maxMistakes = 10
 )
+
+// memoryOfSubs returns the approximate memory of sub-handlers in bytes.
+func memoryOfSubs(subs []*handler.Handler) int {
+	bytes := len(subs) * subMemory
+	for _, sub := range subs {
+		bytes += len(sub.DependsOn) * dependencyMemory
+	}
+	return bytes
+}
 
 var errTooManySubs = Permanent(fmt.Errorf("the handler declares more than %d sub-handlers for one object", maxSubs))
 

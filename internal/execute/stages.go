@@ -15,45 +15,47 @@ import (
 // Sub-handlers may depend on others. The outcomes that count are those from before the
 // pass: they are stored, and the API server has accepted the changes of the handlers.
 
-// standing has the sub-handlers that keep another one from being called. Both lists are
-// empty if it may be called.
-type standing struct {
-	unfinished []string // it waits for these
-	failed     []string // it cannot succeed after these
-}
-
-func (s standing) waits() bool { return len(s.unfinished)+len(s.failed) > 0 }
-
-// standing returns the standing of a sub-handler. Dependencies that do not take part count
-// as succeeded. The caller must hold the lock of the runner.
-func (s *subs) standing(h *handler.Handler) (st standing) {
-	for _, id := range s.dependencies(h) {
-		switch record := s.runner.State.Find(id); {
-		case !record.Finished():
-			st.unfinished = append(st.unfinished, id)
-		case record.Failure && !h.Last:
-			st.failed = append(st.failed, id)
+// waits reports whether a sub-handler waits for another one to finish. Dependencies that do not
+// take part count as succeeded. The caller must hold the lock of the runner.
+func (s *subs) waits(h *handler.Handler) bool {
+	unfinished := func(id string) bool { return !s.runner.State.Find(id).Finished() }
+	if h.Last {
+		return slices.ContainsFunc(s.all, func(other *handler.Handler) bool { return !other.Last && unfinished(other.ID) })
+	}
+	for _, id := range slices.Backward(h.DependsOn) { // in a chain, the last one is the one that waits
+		if s.part[id] && unfinished(id) {
+			return true
 		}
 	}
-	return st
+	return false
 }
 
-// dependencies returns the ids of the sub-handlers that must be finished before h.
-func (s *subs) dependencies(h *handler.Handler) []string {
-	if !h.Last && len(h.DependsOn) == 0 {
-		return nil
+// failedBefore returns the first dependency of a sub-handler that has failed, so that the
+// sub-handler cannot succeed. It is empty if there is none. The caller must hold the lock of the
+// runner.
+func (s *subs) failedBefore(h *handler.Handler) string {
+	if !s.failures || h.Last {
+		return ""
 	}
-	on := make(map[string]bool, len(h.DependsOn)) // the number may come from the object
 	for _, id := range h.DependsOn {
-		on[id] = true
-	}
-	var ids []string
-	for _, other := range s.all {
-		if h.Last && !other.Last || on[other.ID] {
-			ids = append(ids, other.ID)
+		if s.part[id] && s.runner.State.Find(id).Failure {
+			return id
 		}
 	}
-	return ids
+	return ""
+}
+
+// order prepares the dependencies of the sub-handlers. The caller must hold the lock of the runner.
+func (s *subs) order() {
+	s.part, s.failures = nil, false
+	if !slices.ContainsFunc(s.all, func(h *handler.Handler) bool { return len(h.DependsOn) > 0 }) {
+		return
+	}
+	s.part = make(map[string]bool, len(s.all)) // the number may come from the object
+	for _, h := range s.all {
+		s.part[h.ID] = true
+		s.failures = s.failures || s.runner.State.Find(h.ID).Failure
+	}
 }
 
 // ready returns the sub-handlers that do not wait for others. Those that depend on a
@@ -67,11 +69,11 @@ func (s *subs) ready(handlers handler.Set) handler.Set {
 	defer r.mu.Unlock()
 	var waiting, ready handler.Set
 	for _, h := range handlers { // dependencies are declared first
-		switch st := s.standing(h); {
-		case len(st.failed) > 0:
+		switch failed := s.failedBefore(h); {
+		case failed != "":
 			s.admit(h)
-			s.fail(h, st.failed[0])
-		case len(st.unfinished) > 0:
+			s.fail(h, failed)
+		case s.waits(h):
 			waiting = append(waiting, h)
 		default:
 			s.admit(h)
@@ -99,6 +101,7 @@ func (s *subs) fail(h *handler.Handler, dependency string) {
 	reason := fmt.Sprintf("Handler '%s' is not called, because '%s' failed.", h.ID, dependency)
 	r.Log.Error(reason, "handler", h.ID, "dependency", dependency)
 	r.State.Attempted(h.ID, progress.Attempt{Final: true, Failed: true, Message: cut(reason)}, time.Now())
+	s.failures = true
 	r.spared = append(r.spared, Spared{ID: h.ID, Dependency: dependency})
 }
 
@@ -107,7 +110,7 @@ func (s *subs) fail(h *handler.Handler, dependency string) {
 func (s *subs) delay(now time.Time) handler.Opt[time.Duration] {
 	waiting := map[string]bool{}
 	for _, h := range s.waiting {
-		if st := s.standing(h); len(st.unfinished) == 0 && !s.runner.State.Find(h.ID).Finished() {
+		if !s.waits(h) && !s.runner.State.Find(h.ID).Finished() {
 			return handler.Some(time.Duration(0)) // its dependencies have finished in this pass
 		}
 		waiting[h.ID] = true

@@ -16,8 +16,10 @@ type subs struct {
 	ids    []string
 	failed bool // the framework could not run them
 
-	all     handler.Set // all that take part
-	waiting handler.Set // those that wait for others
+	all      handler.Set     // all that take part
+	part     map[string]bool // their ids. nil means that none depends on another one
+	failures bool            // some of them have failed
+	waiting  handler.Set     // those that wait for others
 }
 
 // manySubs is the number of sub-handlers from which a warning is logged: each has a
@@ -80,7 +82,10 @@ func (s *subs) enlist(ctx context.Context, handlers handler.Set) (began bool, er
 		for _, former := range h.Formerly {
 			r.State.Rename(former, h.ID)
 		}
-		if s.standing(h).waits() {
+	}
+	s.order()
+	for _, h := range handlers {
+		if s.waits(h) || s.failedBefore(h) != "" {
 			s.waiting = append(s.waiting, h)
 			if !r.State.Has(h.ID) {
 				continue // its time starts with its first call, not with the wait

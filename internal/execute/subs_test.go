@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/test/scaling"
 	"gopf.dev/gopf/storage"
 )
 
@@ -144,6 +145,37 @@ func TestARefusedChangeReopensOnlyFinishedParentsOfHandlersThatAreRetried(t *tes
 				}
 				if !c.open && !c.done["p"] && r.State.Delay([]string{"p"}, time.Now()).Is != time.Minute {
 					t.Errorf("the parent waits for %v", r.State.Delay([]string{"p"}, time.Now()))
+				}
+			})
+		})
+	}
+}
+
+// The number of sub-handlers may come from the object. Every pass looks at all of them.
+func TestPassesOverChainsOfSubHandlers(t *testing.T) {
+	for name, depend := range map[string]func(ids []string) []string{
+		"each on the one before": func(ids []string) []string { return ids[max(0, len(ids)-1):] },
+		"each on all before":     slices.Clone[[]string],
+	} {
+		t.Run(name, func(t *testing.T) {
+			scaling.Check(t, 100, func(n int) {
+				var subs []*handler.Handler
+				var ids []string
+				for i := range n {
+					sub := asking(fmt.Sprint("p/", i), nil)
+					sub.DependsOn = depend(ids)
+					subs, ids = append(subs, sub), append(ids, sub.ID)
+				}
+				declared := handler.Set{parentOf("p", subs...)}
+				r := newRunner(declared)
+				r.Load = func(context.Context, []string) (map[string]storage.Record, error) {
+					return map[string]storage.Record{"p/0": {Success: true, Purpose: "create"}, "p/1": {Success: true, Purpose: "create"}}, nil
+				}
+				if err := r.Pass(t.Context(), declared); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(r.Finished(), []string{"p/2"}) {
+					t.Errorf("called are %q, want p/2", r.Finished())
 				}
 			})
 		})
