@@ -106,7 +106,8 @@ const (
 	// subMemory is the approximate memory of each, in bytes.
 	fewSubs   = 100
 	subMemory = 3 << 10
-	// dependencyMemory is that of each dependency, in bytes: it may depend on all others.
+	// dependencyMemory is the memory of each dependency, in bytes. Each sub-handler may depend on
+	// all others.
 	dependencyMemory = 16
 	// retrySubs is the delay after which a call is repeated that got no memory.
 	retrySubs = 10 * time.Second

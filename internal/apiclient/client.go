@@ -14,7 +14,6 @@ import (
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/tracing"
-	"gopf.dev/gopf/kind"
 )
 
 // Cluster is the state that all clients of one operator share.
@@ -187,7 +186,7 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 	}
 	t.Name = "" // the request goes to the collection
 	body, err := c.Objects.Create(ctx, t, fields, kube.FieldManager(c.Manager))
-	return finish(obj, body, t.Info, err)
+	return c.finish(ctx, obj, t, body, err)
 }
 
 // Apply implements [client.Client].
@@ -214,7 +213,7 @@ func (c *Client) Apply(ctx context.Context, obj client.Object, opts ...client.Ap
 		params = append(params, kube.Force())
 	}
 	body, err := c.Objects.Apply(ctx, t, fields, params...)
-	return finish(obj, body, t.Info, err)
+	return c.finish(ctx, obj, t, body, err)
 }
 
 // Merge implements [client.Client].
@@ -236,7 +235,7 @@ func (c *Client) Merge(ctx context.Context, obj client.Object, patch any, opts .
 	if t.Subresource == scale {
 		return outcome(err)
 	}
-	return finish(obj, body, t.Info, err)
+	return c.finish(ctx, obj, t, body, err)
 }
 
 // Delete implements [client.Client].
@@ -297,12 +296,18 @@ func effect[O any](opts []O, set func(O, *client.Options)) (all client.Options) 
 	return all
 }
 
-// finish copies the response of a write into obj, or returns its error.
-func finish(obj client.Object, body *object.Body, info kind.Info, err error) error {
+// finish copies the response of a write into obj, or returns its error. Other clients may have
+// made the object large.
+func (c *Client) finish(ctx context.Context, obj client.Object, t kube.Target, body *object.Body, err error) error {
 	if err != nil {
 		return outcome(err)
 	}
-	return fill(obj, body, info)
+	if t.Name, t.Subresource = body.Name, ""; t.Name != "" { // some kinds, such as reviews of access, are never stored
+		if body, err = c.held(ctx, obj, t, body); err != nil {
+			return fmt.Errorf("the object was written, but the result cannot be read: %w", err)
+		}
+	}
+	return fill(obj, body, t.Info)
 }
 
 // outcome converts errors to types of package client that users can test for.

@@ -68,16 +68,23 @@ func (c *Client) read(ctx context.Context, obj client.Object, t kube.Target) (*o
 	if err != nil {
 		return nil, err
 	}
+	return c.held(ctx, obj, t, body)
+}
+
+// held returns the body of an object when there is memory for the object. The body is not kept
+// while the handler waits: it is read again.
+func (c *Client) held(ctx context.Context, obj client.Object, t kube.Target, body *object.Body) (*object.Body, error) {
 	of := holding{c, body.Size() + memoryAs(obj, body)}
 	if of.now() {
 		return body, nil
 	}
-	body = nil // not kept while the handler waits
-	if err := of.wait(); err != nil {
-		return nil, fmt.Errorf("read %s: %w", t, err)
+	body = nil
+	err := of.wait()
+	if err == nil {
+		body, err = c.Objects.Get(ctx, t)
 	}
-	if body, err = c.Objects.Get(ctx, t); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", t, err)
 	}
 	if of.bytes = body.Size() + memoryAs(obj, body); !of.now() {
 		return nil, fmt.Errorf("read %s: %w", t, of.refused())

@@ -39,11 +39,15 @@ func pages(size, count int, requests *[]string) fake {
 		}
 		return b
 	}
-	return fake{
-		get: func(kube.Target) (*object.Body, error) {
-			*requests = append(*requests, "get")
+	respond := func(verb string) func(kube.Target) (*object.Body, error) {
+		return func(t kube.Target) (*object.Body, error) {
+			*requests = append(*requests, strings.Trim(verb+" "+t.Subresource, " "))
 			return body(), nil
-		},
+		}
+	}
+	return fake{
+		get: respond("get"), patch: respond("patch"),
+		create: func(string) (*object.Body, error) { return respond("create")(kube.Target{}) },
 		page: func(page string, _ int) ([]*object.Body, string, error) {
 			*requests = append(*requests, "page "+page)
 			next := fmt.Sprint(len(page)) + page
@@ -94,6 +98,52 @@ func TestReadsOfLargeObjectsWaitForMemory(t *testing.T) {
 				}
 				if strings.Join(requests, " ") != test.list || (err != nil) != test.unreadable || err == nil && seen != 2 {
 					t.Errorf("list: %d objects, requests %q: %v", seen, requests, err)
+				}
+			})
+		}
+	}
+}
+
+// The response of a write is the whole object, however small the write is.
+func TestResponsesOfWritesWaitForMemory(t *testing.T) {
+	const large, plenty = 1 << 20, 1 << 30
+	label := map[string]any{"metadata": map[string]any{"labels": map[string]any{"used": "true"}}}
+	for name, write := range map[string]struct {
+		do   func(context.Context, *Client, client.Object) error
+		sent string
+	}{
+		"create": {func(ctx context.Context, c *Client, o client.Object) error { return c.Create(ctx, o) }, "create"},
+		"apply":  {func(ctx context.Context, c *Client, o client.Object) error { return c.Apply(ctx, o) }, "patch"},
+		"merge":  {func(ctx context.Context, c *Client, o client.Object) error { return c.Merge(ctx, o, label) }, "patch"},
+		"merge status": {func(ctx context.Context, c *Client, o client.Object) error {
+			return c.Merge(ctx, o, label, client.StatusSubresource())
+		}, "patch status"},
+	} {
+		for _, test := range []struct {
+			name       string
+			memory     memory
+			requests   string
+			unreadable bool
+		}{
+			{"there is memory", memory{plenty, plenty, nil}, write.sent, false},
+			{"there will be", memory{0, plenty, nil}, write.sent + " get", false},
+			{"there is none while it holds other", memory{}, write.sent, true},
+		} {
+			t.Run(name+": "+test.name, func(t *testing.T) {
+				var requests []string
+				info := kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true, Preferred: true, Subresources: []string{"status"}}
+				c := (&Cluster{Objects: &Objects{API: pages(large, 1, &requests), Known: known(info)}}).For("ns", nil, test.memory.hold)
+				obj := &corev1.ConfigMap{}
+				obj.Name = "a"
+				err := write.do(t.Context(), &c, obj)
+				if got := strings.Join(requests, " "); got != test.requests || (err != nil) != test.unreadable {
+					t.Errorf("the requests are %q, want %q; the error is %v", got, test.requests, err)
+				}
+				if err == nil && len(obj.Data["x"]) != large {
+					t.Errorf("the object has %d bytes, want %d", len(obj.Data["x"]), large)
+				}
+				if err != nil && !strings.Contains(err.Error(), "the object was written") {
+					t.Errorf("the error does not say that the object was written: %v", err)
 				}
 			})
 		}

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -20,6 +21,7 @@ type fake struct {
 	discover func(groups []string) ([]kind.Info, error)
 	create   func(body string) (*object.Body, error)
 	get      func(kube.Target) (*object.Body, error)
+	patch    func(kube.Target) (*object.Body, error)
 	page     func(page string, limit int) ([]*object.Body, string, error)
 }
 
@@ -30,6 +32,10 @@ func (f fake) Discover(_ context.Context, groups ...string) (kube.Discovery, err
 
 func (f fake) Create(_ context.Context, _ kube.Target, body []byte, _ ...kube.Param) (*object.Body, error) {
 	return f.create(string(body))
+}
+
+func (f fake) Patch(_ context.Context, t kube.Target, _ types.PatchType, _ []byte, _ ...kube.Param) (*object.Body, error) {
+	return f.patch(t)
 }
 
 func (f fake) Page(_ context.Context, _ kind.Info, _ string, o kube.ListOptions, page string) ([]*object.Body, string, error) {
