@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/panics"
@@ -261,7 +261,7 @@ func (c *caller) review(r *gopf.Resource[object], conditions ...*expr.Expr) {
 		in := &call.Input{
 			Reason: strings.ToLower(string(v.Operation)), Old: v.Old.Object, Diff: call.Tuples(v.Diff),
 			Review: &call.Review{
-				Operation: string(v.Operation), Subresource: v.Subresource, User: jsonValue(v.User), DryRun: v.DryRun, Client: v.ClientAddress,
+				Operation: string(v.Operation), Subresource: v.Subresource, User: userVars(v.User), DryRun: v.DryRun, Client: v.ClientAddress,
 			},
 		}
 		for _, when := range conditions {
@@ -330,12 +330,31 @@ func (s *set) callActivity(ctx context.Context, op *gopf.Operator, act *gopf.Act
 	return outcome(out, backoff)
 }
 
-func jsonValue(v any) any {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil
+// userVars returns a user as expressions and programs see it: with the names of its JSON.
+func userVars(u authenticationv1.UserInfo) map[string]any {
+	vars := map[string]any{}
+	for key, text := range map[string]string{"username": u.Username, "uid": u.UID} {
+		if text != "" {
+			vars[key] = text
+		}
 	}
-	var out any
-	_ = json.Unmarshal(text, &out) // it was just encoded
-	return out
+	if len(u.Groups) > 0 {
+		vars["groups"] = anyList(u.Groups)
+	}
+	if len(u.Extra) > 0 {
+		extra := make(map[string]any, len(u.Extra))
+		for key, values := range u.Extra {
+			extra[key] = anyList(values)
+		}
+		vars["extra"] = extra
+	}
+	return vars
+}
+
+func anyList(texts []string) []any {
+	list := make([]any, len(texts))
+	for i, text := range texts {
+		list[i] = text
+	}
+	return list
 }

@@ -229,3 +229,13 @@ func OutputMap(out call.Output) map[string]any {
 	}
 	return m
 }
+
+func jsonValue(v any) any {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	var out any
+	_ = json.Unmarshal(text, &out) // it was just encoded
+	return out
+}

@@ -210,7 +210,7 @@ func inputVars(in *call.Input) map[string]any {
 		vars["old"] = map[string]any{}
 	}
 	if in.Review != nil {
-		vars["review"] = jsonValue(in.Review)
+		vars["review"] = reviewVars(in.Review)
 	}
 	if in.Memo != nil {
 		var memo any
@@ -221,13 +221,22 @@ func inputVars(in *call.Input) map[string]any {
 	return vars
 }
 
+// reviewVars returns a review as expressions see it: with the names of its JSON.
+func reviewVars(r *call.Review) map[string]any {
+	vars := map[string]any{"operation": r.Operation, "user": r.User, "dryRun": r.DryRun}
+	if r.Subresource != "" {
+		vars["subresource"] = r.Subresource
+	}
+	return vars
+}
+
 // outputOf returns the value of an expression as the output of a handler. null means
 // nothing.
 func outputOf(v any) (call.Output, error) {
 	if v == nil {
 		return call.Output{}, nil
 	}
-	text, err := json.Marshal(v)
+	text, err := jsonvalue.Marshal(v)
 	if err != nil {
 		return call.Output{}, err
 	}

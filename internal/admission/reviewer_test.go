@@ -333,6 +333,18 @@ func TestPatchesOfDeniedReviewsAndValidationsAreDropped(t *testing.T) {
 	}
 }
 
+// Network peers may send any user, and handlers may copy it.
+func TestTheUserOfAReviewIsBounded(t *testing.T) {
+	const frame = `{"request":{"operation":"CREATE","object":{},"userInfo":{"username":"` + `"}}}`
+	for length, fits := range map[int]bool{1: true, 200 << 10: true, maxUser: false} {
+		user := strings.Repeat("<", length)
+		in, err := decode([]byte(strings.Replace(frame, `""`, `"`+user+`"`, 1)))
+		if fits && (err != nil || in.Request.user.Username != user) || !fits && err == nil {
+			t.Errorf("a user of %d bytes: %v", length, err)
+		}
+	}
+}
+
 func TestMalformedReviewsAreRefused(t *testing.T) {
 	v := newTestReviewer(validating("some_id", "kopfexamples", handler.Admission{}))
 	v.MaxBody = 2000
@@ -355,6 +367,7 @@ func TestMalformedReviewsAreRefused(t *testing.T) {
 		"no request":             {"/some_id", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400},
 		"another kind":           {"/some_id", `{"apiVersion":"v1","kind":"Pod"}`, 400},
 		"no user":                {"/some_id", without("userInfo"), 400},
+		"a list as the user":     {"/some_id", reviewOf("CREATE", map[string]any{"userInfo": []any{}}), 400},
 		"no object":              {"/some_id", without("object"), 400},
 		"no operation":           {"/some_id", without("operation"), 400},
 		"a string as the object": {"/some_id", reviewOf("CONNECT", map[string]any{"object": "x"}), 400},

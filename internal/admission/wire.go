@@ -27,17 +27,19 @@ type incoming struct {
 }
 
 type request struct {
-	UID         string                     `json:"uid"`
-	Kind        groupVersionKind           `json:"kind"`
-	Resource    groupVersionResource       `json:"resource"`
-	SubResource string                     `json:"subResource"`
-	Name        string                     `json:"name"`
-	Namespace   string                     `json:"namespace"`
-	Operation   string                     `json:"operation"`
-	UserInfo    *authenticationv1.UserInfo `json:"userInfo"`
-	Object      jsontext.Value             `json:"object"`
-	OldObject   jsontext.Value             `json:"oldObject"`
-	DryRun      bool                       `json:"dryRun"`
+	UID         string               `json:"uid"`
+	Kind        groupVersionKind     `json:"kind"`
+	Resource    groupVersionResource `json:"resource"`
+	SubResource string               `json:"subResource"`
+	Name        string               `json:"name"`
+	Namespace   string               `json:"namespace"`
+	Operation   string               `json:"operation"`
+	UserInfo    jsontext.Value       `json:"userInfo"`
+	Object      jsontext.Value       `json:"object"`
+	OldObject   jsontext.Value       `json:"oldObject"`
+	DryRun      bool                 `json:"dryRun"`
+
+	user authenticationv1.UserInfo // UserInfo, decoded
 }
 
 type groupVersionKind struct {
@@ -62,6 +64,11 @@ const (
 // 40 bytes.
 const maxEcho = 256
 
+// maxUser limits the JSON of the user in a review, in bytes. Handlers may convert the user, and
+// the lanes count the rest of a review only once. The groups of a user with a token have to fit
+// into the headers of requests.
+const maxUser = 256 << 10
+
 // decode decodes a review. It fails if required fields are missing.
 func decode(body []byte) (*incoming, error) {
 	in := &incoming{}
@@ -83,12 +90,17 @@ func decode(body []byte) (*incoming, error) {
 		return nil, errors.New("the review has no request")
 	case len(r.UID) > maxEcho || len(in.APIVersion) > maxEcho:
 		return nil, errors.New("the uid or the apiVersion of the review is too long")
-	case r.UserInfo == nil:
+	case absent(r.UserInfo):
 		return nil, errors.New("the request has no userInfo")
+	case len(r.UserInfo) > maxUser:
+		return nil, fmt.Errorf("the userInfo of the request has more than %d KiB", maxUser>>10)
 	case r.Operation == "":
 		return nil, errors.New("the request has no operation")
 	case absent(r.Object) && absent(r.OldObject):
 		return nil, errors.New("the request has neither object nor oldObject")
+	}
+	if err := jsonv2.Unmarshal(in.Request.UserInfo, &in.Request.user, jsontext.AllowDuplicateNames(true)); err != nil {
+		return nil, fmt.Errorf("decode the userInfo of the review: %w", err)
 	}
 	return in, nil
 }
@@ -203,7 +215,7 @@ func (r *request) proposes() bool { return r.Operation == "CREATE" || r.Operatio
 // if managed is true.
 func (r *request) review(managed bool) (*handler.Review, error) {
 	rv := &handler.Review{
-		UID: r.UID, Operation: r.Operation, Subresource: r.SubResource, DryRun: r.DryRun, User: *r.UserInfo,
+		UID: r.UID, Operation: r.Operation, Subresource: r.SubResource, DryRun: r.DryRun, User: r.user,
 		Kind: schema.GroupVersionKind(r.Kind),
 	}
 	var err error

@@ -129,7 +129,7 @@ func TestTheTextOfATemplateIsLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]any{"object": map[string]any{"text": strings.Repeat("<", 1<<20)}}
+	vars := map[string]any{"object": map[string]any{"text": strings.Repeat("\x01", 1<<20)}}
 	if _, err := template.Render(t.Context(), vars); err == nil || !strings.Contains(err.Error(), errSize.Error()) {
 		t.Errorf("got the error %v", err)
 	}
@@ -235,5 +235,21 @@ func TestFormattedNumbersHaveCosts(t *testing.T) {
 		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 64 {
 			t.Errorf("%s: it took %d MiB", text, used)
 		}
+	}
+}
+
+// Package json writes < in six bytes. A tenant must not multiply its texts by that.
+func TestTextsOfExpressionsAreNotEscaped(t *testing.T) {
+	env, err := NewEnv([]string{"object"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := env.Template("list: ${object.list}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := template.Render(t.Context(), map[string]any{"object": map[string]any{"list": []any{"<&>"}}})
+	if want := `list: ["<&>"]`; err != nil || got != want {
+		t.Errorf("got %v, want %v (%v)", got, want, err)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/ext"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // Env is an environment of expressions: the names of variables that they may use.
@@ -189,7 +191,7 @@ func (b *budget) toJSON(v ref.Val) (any, error) {
 
 // jsonOf converts a value by its JSON text.
 func jsonOf(v ref.Val) (any, error) {
-	text, err := json.Marshal(v.Value())
+	text, err := jsonvalue.Marshal(v.Value())
 	if err != nil {
 		return nil, err
 	}

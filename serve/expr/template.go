@@ -2,10 +2,11 @@ package expr
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // Template is a JSON value in which texts may have ${…} expressions. A text that is one
@@ -218,7 +219,7 @@ func (t text) render(ctx context.Context, vars map[string]any, left *budget) (an
 			b.WriteString(x)
 		case absent:
 		default:
-			encoded, err := json.Marshal(x)
+			encoded, err := jsonvalue.Marshal(x)
 			if err != nil {
 				return nil, err
 			}

@@ -3,7 +3,6 @@ package metacontroller
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // formerManager is the field manager of children that were created or updated by the
@@ -50,7 +51,7 @@ func Cleaned(desired *unstructured.Unstructured) *unstructured.Unstructured {
 func (c *controller) serverSide(ctx context.Context, r resource, parent, observed, desired *unstructured.Unstructured) error {
 	form := Cleaned(desired)
 	own(parent, form)
-	text, err := json.Marshal(form.Object)
+	text, err := jsonvalue.Marshal(form.Object)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // Group and Version are those of Metacontroller's resources.
@@ -129,7 +131,7 @@ func (h *Hook) strict() bool {
 
 // convert converts JSON values to a type.
 func convert(from, to any) error {
-	text, err := json.Marshal(from)
+	text, err := jsonvalue.Marshal(from)
 	if err != nil {
 		return err
 	}
