@@ -313,7 +313,7 @@ func TestObjectsInPathsTakeMemory(t *testing.T) {
 			held := 0
 			req := &handler.Request{Body: bodyOf(t, `{"metadata":{"name":"x"}}`), Patch: &patch.Patch{}}
 			if c.hold != nil {
-				req.Hold = func(bytes int, wait bool) bool {
+				req.Hold = func(_ string, bytes int, wait bool) bool {
 					held = bytes
 					return c.hold(bytes, wait)
 				}
@@ -337,7 +337,7 @@ func TestObjectsInPathsTakeMemory(t *testing.T) {
 			}
 		})
 	}
-	usual := &handler.Request{Body: bodyOf(t, `{"metadata":{"name":"x"}}`), Patch: &patch.Patch{}, Hold: func(int, bool) bool {
+	usual := &handler.Request{Body: bodyOf(t, `{"metadata":{"name":"x"}}`), Patch: &patch.Patch{}, Hold: func(string, int, bool) bool {
 		t.Error("a patch with few objects asks for memory")
 		return true
 	}}

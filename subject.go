@@ -121,8 +121,8 @@ func (s *Subject[T]) lookup(path []string) (any, bool) { return s.req.Body.Looku
 type Patch[T Object] struct {
 	p       patcher
 	body    *object.Body
-	current func() *object.Body                  // returns a newer version than body. May be nil.
-	hold    func(bytes int, wait bool) (ok bool) // see [handler.Request.Hold]
+	current func() *object.Body // returns a newer version than body. May be nil.
+	hold    handler.Hold        // nil means that it is not known how much memory there is
 }
 
 const (
@@ -141,7 +141,7 @@ func (p *Patch[T]) set(v any, path []string) {
 	if all/fewNested == (all-made)/fewNested {
 		return
 	}
-	if p.hold == nil && all > mostNested || p.hold != nil && !p.hold(all*nestedMemory, true) {
+	if p.hold == nil && all > mostNested || p.hold != nil && !p.hold("patch", all*nestedMemory, true) {
 		panic(fmt.Errorf("there is no memory for a patch with %d objects in its paths; merge a map instead, or increase the memory limit of the operator", all))
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"context"
 	"iter"
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -145,7 +146,8 @@ func Get[T Object](ctx context.Context, api Client, name string, opts ...CallOpt
 //	pods, err := client.List[*corev1.Pod](ctx, c.API, client.LabelSelector("app=web"))
 func List[T Object](ctx context.Context, api Client, opts ...ListOption) ([]T, error) {
 	var all []T
-	for obj, err := range Each[T](ctx, api, opts...) {
+	keep := CallOption(func(o *Options) { o.Keep = true })
+	for obj, err := range Each[T](ctx, api, append(slices.Clip(opts), keep)...) {
 		if err != nil {
 			return nil, err
 		}

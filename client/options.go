@@ -24,6 +24,7 @@ type Options struct {
 	Propagation   metav1.DeletionPropagation
 	IfUnchanged   bool
 	Owner         Object // nil means that no owner reference is added
+	Keep          bool   // the caller of [Client.List] keeps all objects; set by [List]
 }
 
 type (

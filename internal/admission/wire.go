@@ -65,8 +65,8 @@ const (
 const maxEcho = 256
 
 // maxUser limits the JSON of the user in a review, in bytes. Handlers may convert the user, and
-// the lanes count the rest of a review only once. The groups of a user with a token have to fit
-// into the headers of requests.
+// the lanes count the rest of a review only once. API servers send less: the groups
+// of a user come from a token in the headers of requests, or from a certificate.
 const maxUser = 256 << 10
 
 // decode decodes a review. It fails if required fields are missing.

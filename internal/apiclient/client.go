@@ -35,7 +35,7 @@ type Client struct {
 	*Cluster
 	namespace string // the namespace of the object; "" means none
 	wrote     func() // called before each write. May be nil.
-	hold      func(bytes int, wait bool) (ok bool)
+	hold      func(of string, bytes int, wait bool) (ok bool)
 }
 
 // writes records that the handler writes to the cluster by itself.
@@ -62,8 +62,8 @@ func (c *Client) MayWrite() error {
 }
 
 // For returns a client for the handlers of an object in the namespace; "" means none.
-// wrote is called before each write. It may be nil. hold is [handler.Request.Hold].
-func (c *Cluster) For(namespace string, wrote func(), hold func(bytes int, wait bool) (ok bool)) Client {
+// wrote is called before each write. Both functions may be nil.
+func (c *Cluster) For(namespace string, wrote func(), hold func(of string, bytes int, wait bool) (ok bool)) Client {
 	return Client{c, namespace, wrote, hold}
 }
 
@@ -152,7 +152,7 @@ func (c *Client) List(ctx context.Context, obj client.Object, opts ...client.Lis
 		if info.Namespaced && !o.AllNamespaces {
 			namespace = cmp.Or(o.Namespace, c.namespace)
 		}
-		for body, err := range c.Objects.List(ctx, info, namespace, kube.ListOptions{Selector: o.LabelSelector, Fields: o.FieldSelector}, c.holding(obj)) {
+		for body, err := range c.Objects.List(ctx, info, namespace, kube.ListOptions{Selector: o.LabelSelector, Fields: o.FieldSelector}, c.holding(obj, namespace, &o)) {
 			one := client.Object(nil)
 			if err == nil {
 				one = another(obj)

@@ -17,40 +17,44 @@ import (
 // Clients of the cluster choose how large they are, and how many handlers read them.
 type holding struct {
 	client *Client
+	of     string
 	bytes  int
 }
 
-// freeRead is the memory of objects, in bytes, that does not count: most objects are smaller.
-const freeRead = 256 << 10
-
 // now reports whether there is memory at once.
 func (h holding) now() bool {
-	return h.bytes < freeRead || h.client.hold == nil || h.client.hold(h.bytes, false)
+	return h.client.hold == nil || h.client.hold(h.of, h.bytes, false)
 }
 
 // wait waits for memory. The objects must not be kept meanwhile.
 func (h holding) wait() error {
-	if h.client.hold(h.bytes, true) {
+	if h.client.hold(h.of, h.bytes, true) {
 		return nil
 	}
 	return h.refused()
 }
 
 func (h holding) refused() error {
-	return fmt.Errorf("there is no memory for %d KiB of objects: running handlers have read others; read fewer, or increase the memory limit of the operator", h.bytes>>10)
+	return fmt.Errorf("there is no memory for %d KiB of objects: running handlers have read others; read fewer, use client.Each instead of client.List, or increase the memory limit of the operator", h.bytes>>10)
 }
 
-// holding returns a function for the memory of a page of objects of the type.
-func (c *Client) holding(obj client.Object) func(items []*object.Body) holding {
+// holding returns a function for the memory of the pages of a list of objects of the type. The
+// caller of [client.List] keeps all pages, others one at a time.
+func (c *Client) holding(obj client.Object, namespace string, o *client.Options) func(page int, items []*object.Body) holding {
 	if c.hold == nil {
 		return nil
 	}
-	return func(items []*object.Body) holding {
-		largest := 0
+	of := fmt.Sprintf("list %T %s %s %s %s", obj, o.Resource, namespace, o.LabelSelector, o.FieldSelector)
+	return func(page int, items []*object.Body) holding {
+		largest, all := 0, 0
 		for _, b := range items {
-			largest = max(largest, memoryAs(obj, b))
+			memory := memoryAs(obj, b)
+			largest, all = max(largest, memory), all+memory
 		}
-		return holding{c, sizeOf(items) + largest} // they are decoded one by one
+		if o.Keep {
+			return holding{c, fmt.Sprint(of, " ", page), all}
+		}
+		return holding{c, of, sizeOf(items) + largest} // they are decoded one by one
 	}
 }
 
@@ -74,7 +78,7 @@ func (c *Client) read(ctx context.Context, obj client.Object, t kube.Target) (*o
 // held returns the body of an object when there is memory for the object. The body is not kept
 // while the handler waits: it is read again.
 func (c *Client) held(ctx context.Context, obj client.Object, t kube.Target, body *object.Body) (*object.Body, error) {
-	of := holding{c, body.Size() + memoryAs(obj, body)}
+	of := holding{c, fmt.Sprint("object ", t), memoryOf(obj, body)}
 	if of.now() {
 		return body, nil
 	}
@@ -86,16 +90,38 @@ func (c *Client) held(ctx context.Context, obj client.Object, t kube.Target, bod
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", t, err)
 	}
-	if of.bytes = body.Size() + memoryAs(obj, body); !of.now() {
+	if of.bytes = memoryOf(obj, body); !of.now() {
 		return nil, fmt.Errorf("read %s: %w", t, of.refused())
 	}
 	return body, nil
 }
 
+const (
+	// largeBody is the size of a body, in bytes, from which on it counts as well: it is freed only
+	// some time after it was decoded.
+	largeBody = 256 << 10
+	// smallRead is the memory of a decoded object, in bytes, up to which only its size counts.
+	smallRead = 8 << 10
+)
+
+// memoryOf estimates the memory of an object that is read and decoded into the type of obj.
+func memoryOf(obj client.Object, b *object.Body) int {
+	if b.Size() < largeBody {
+		return memoryAs(obj, b)
+	}
+	return b.Size() + memoryAs(obj, b)
+}
+
 // memoryAs estimates the memory of an object that is decoded into the type of obj.
 func memoryAs(obj client.Object, b *object.Body) int {
+	memory := 0
 	if _, ok := obj.(*unstructured.Unstructured); ok {
-		return b.Memory()
+		memory = b.Memory()
+	} else {
+		memory = b.MemoryAs(footprint.Of(reflect.TypeOf(obj)), smallRead)
 	}
-	return b.MemoryAs(footprint.Of(reflect.TypeOf(obj)), footprint.Small)
+	if memory == 0 { // it is small, but many small ones count
+		return min(4*b.Size(), smallRead)
+	}
+	return max(memory, b.Size())
 }

@@ -2,6 +2,7 @@ package apiclient
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,14 +21,22 @@ import (
 type memory struct {
 	now, later int
 	asked      []string
+	held       map[string]int
 }
 
-func (m *memory) hold(bytes int, wait bool) bool {
+func (m *memory) hold(of string, bytes int, wait bool) bool {
 	m.asked = append(m.asked, fmt.Sprint(wait))
 	if wait {
 		m.now = m.later
 	}
-	return bytes <= m.now
+	if bytes > m.now {
+		return false
+	}
+	if m.held == nil {
+		m.held = map[string]int{}
+	}
+	m.held[of] = bytes
+	return true
 }
 
 // pages returns an API with config maps of so many bytes, one per page.
@@ -69,9 +78,9 @@ func TestReadsOfLargeObjectsWaitForMemory(t *testing.T) {
 		asked      string // for get
 		unreadable bool
 	}{
-		"small objects do not count":         {small, memory{}, "get", "page  page 0", "", false},
-		"there is memory":                    {large, memory{plenty, plenty, nil}, "get", "page  page 0", "false", false},
-		"there will be":                      {large, memory{0, plenty, nil}, "get get", "page  page  page 0", "false true false", false},
+		"small objects count as well":        {small, memory{plenty, plenty, nil, nil}, "get", "page  page 0", "false", false},
+		"there is memory":                    {large, memory{plenty, plenty, nil, nil}, "get", "page  page 0", "false", false},
+		"there will be":                      {large, memory{0, plenty, nil, nil}, "get get", "page  page  page 0", "false true false", false},
 		"there is none while it holds other": {large, memory{}, "get", "page ", "false true", true},
 	} {
 		for _, obj := range []client.Object{&corev1.ConfigMap{}, untyped()} {
@@ -104,6 +113,65 @@ func TestReadsOfLargeObjectsWaitForMemory(t *testing.T) {
 	}
 }
 
+// A handler may keep all objects that it has read one by one, or with client.List.
+func TestReadsHaveNames(t *testing.T) {
+	const size = 1 << 20
+	for name, test := range map[string]struct {
+		read func(context.Context, client.Client) error
+		want int // parts, each of one object
+	}{
+		"one object twice": {func(ctx context.Context, c client.Client) error {
+			_, err := client.Get[*corev1.ConfigMap](ctx, c, "a")
+			_, again := client.Get[*corev1.ConfigMap](ctx, c, "a")
+			return errors.Join(err, again)
+		}, 1},
+		"two objects": {func(ctx context.Context, c client.Client) error {
+			_, err := client.Get[*corev1.ConfigMap](ctx, c, "a")
+			_, other := client.Get[*corev1.ConfigMap](ctx, c, "b")
+			return errors.Join(err, other)
+		}, 2},
+		"a list of three pages": {func(ctx context.Context, c client.Client) error {
+			_, err := client.List[*corev1.ConfigMap](ctx, c)
+			return err
+		}, 3},
+		"the same list twice": {func(ctx context.Context, c client.Client) error {
+			_, err := client.List[*corev1.ConfigMap](ctx, c)
+			_, again := client.List[*corev1.ConfigMap](ctx, c)
+			return errors.Join(err, again)
+		}, 3},
+		"two lists": {func(ctx context.Context, c client.Client) error {
+			_, err := client.List[*corev1.ConfigMap](ctx, c)
+			_, other := client.List[*corev1.ConfigMap](ctx, c, client.LabelSelector("a=b"))
+			return errors.Join(err, other)
+		}, 6},
+		"a page at a time": {func(ctx context.Context, c client.Client) error {
+			for _, err := range client.Each[*corev1.ConfigMap](ctx, c) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var requests []string
+			got := memory{now: 1 << 30}
+			info := kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true, Preferred: true}
+			c := (&Cluster{Objects: &Objects{API: pages(size, 3, &requests), Known: known(info)}}).For("ns", nil, got.hold)
+			if err := test.read(t.Context(), &c); err != nil {
+				t.Fatal(err)
+			}
+			sum := 0
+			for _, bytes := range got.held {
+				sum += bytes
+			}
+			if len(got.held) != test.want || sum < test.want*size {
+				t.Errorf("%d parts with %d KiB, want %d of %d KiB", len(got.held), sum>>10, test.want, size>>10)
+			}
+		})
+	}
+}
+
 // The response of a write is the whole object, however small the write is.
 func TestResponsesOfWritesWaitForMemory(t *testing.T) {
 	const large, plenty = 1 << 20, 1 << 30
@@ -125,8 +193,8 @@ func TestResponsesOfWritesWaitForMemory(t *testing.T) {
 			requests   string
 			unreadable bool
 		}{
-			{"there is memory", memory{plenty, plenty, nil}, write.sent, false},
-			{"there will be", memory{0, plenty, nil}, write.sent + " get", false},
+			{"there is memory", memory{plenty, plenty, nil, nil}, write.sent, false},
+			{"there will be", memory{0, plenty, nil, nil}, write.sent + " get", false},
 			{"there is none while it holds other", memory{}, write.sent, true},
 		} {
 			t.Run(name+": "+test.name, func(t *testing.T) {

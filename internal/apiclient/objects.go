@@ -48,15 +48,17 @@ func (c *Objects) Get(ctx context.Context, t kube.Target) (*object.Body, error) 
 // requests the next page when it is needed. The consumer may be slow, but after some
 // minutes the rest of the list is newer than its start. hold holds memory for the objects of
 // a page; nil means no limit.
-func (c *Objects) List(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions, hold func(items []*object.Body) holding) iter.Seq2[*object.Body, error] {
+func (c *Objects) List(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions, hold func(page int, items []*object.Body) holding) iter.Seq2[*object.Body, error] {
 	return func(yield func(*object.Body, error) bool) {
+		number := 0
 		for page, more := "", true; more; more = page != "" {
+			number++
 			items, next, err := c.page(ctx, info, namespace, o, page)
 			if err == nil && hold != nil {
-				if of := hold(items); !of.now() {
+				if of := hold(number, items); !of.now() {
 					items = nil // not kept while the handler waits
 					if err = of.wait(); err == nil {
-						if items, next, err = c.page(ctx, info, namespace, o, page); err == nil && !hold(items).now() {
+						if items, next, err = c.page(ctx, info, namespace, o, page); err == nil && !hold(number, items).now() {
 							err = of.refused()
 						}
 					}

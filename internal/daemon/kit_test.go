@@ -34,7 +34,7 @@ type kit struct {
 	writes []map[string]any
 	fail   func() error // result of the next write; nil means success
 
-	reads func(context.Context) (hold func(int, bool) bool, leave func()) // memory for reads; nil means no limit
+	reads func(context.Context) (hold handler.Hold, leave func()) // memory for reads; nil means no limit
 }
 
 func newKit(t *testing.T, specs ...*Spec) *kit {

@@ -259,9 +259,9 @@ func TestAWaitingTimerStopsInTheSameTurn(t *testing.T) {
 func TestACallOfATimerHoldsMemoryUntilItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held, left atomic.Int64
-		hold := func(bytes int, _ bool) bool { held.Add(int64(bytes)); return true }
+		hold := func(_ string, bytes int, _ bool) bool { held.Add(int64(bytes)); return true }
 		reads := func(_ context.Context, c *Call) error {
-			if c.Hold == nil || !c.Hold(5, true) || left.Load() != held.Load()-5 {
+			if c.Hold == nil || !c.Hold("x", 5, true) || left.Load() != held.Load()-5 {
 				t.Errorf("%d bytes were held before, and %d given back", held.Load(), left.Load())
 			}
 			return nil
@@ -273,7 +273,7 @@ func TestACallOfATimerHoldsMemoryUntilItsEnd(t *testing.T) {
 			return nil
 		})
 		k := newKit(t, timerOf(time.Minute, reads, named("timer")), daemon)
-		k.reads = func(context.Context) (func(int, bool) bool, func()) { return hold, func() { left.Store(held.Load()) } }
+		k.reads = func(context.Context) (handler.Hold, func()) { return hold, func() { left.Store(held.Load()) } }
 		k.see("a", sight{})
 		time.Sleep(time.Minute * 5 / 2)
 		if held.Load() != 15 || left.Load() != 15 {

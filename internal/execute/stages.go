@@ -30,9 +30,8 @@ func (s *subs) waits(h *handler.Handler) bool {
 	return false
 }
 
-// failedBefore returns the first dependency of a sub-handler that has failed, so that the
-// sub-handler cannot succeed. It is empty if there is none. The caller must hold the lock of the
-// runner.
+// failedBefore returns the first dependency of a sub-handler that has failed. It is empty if there
+// is none. Otherwise the sub-handler cannot succeed. The caller must hold the lock of the runner.
 func (s *subs) failedBefore(h *handler.Handler) string {
 	if !s.failures || h.Last {
 		return ""

@@ -44,17 +44,20 @@ type Request struct {
 	// Reserve reserves bytes of memory for many sub-handlers, until the end of the turn. It may
 	// wait. The error means that there is not enough. May be nil.
 	Reserve func(bytes int) error
-	// Hold holds bytes of memory for objects that the call reads from the cluster, until its end.
-	// The largest number of all calls counts. With wait, it waits if nothing is held yet. ok is
-	// false if there is not enough memory. nil means no limit.
-	Hold func(bytes int, wait bool) (ok bool)
+	// Hold is the memory of what the call reads. nil means no limit.
+	Hold Hold
 	// Room returns a function for Hold, and one that ends it. May be nil.
-	Room func(context.Context) (hold func(bytes int, wait bool) (ok bool), leave func())
+	Room func(context.Context) (hold Hold, leave func())
 	// RunSubs runs sub-handlers now; see package execute.
 	RunSubs func(ctx context.Context, subs []*Handler, how SubOptions) error
 	// SubOutcome returns the recorded outcome of a sub-handler; see package execute.
 	SubOutcome func(ctx context.Context, sub *Handler) (SubOutcome, error)
 }
+
+// Hold counts bytes of memory for objects that a call reads from the cluster, until its end. of
+// names the objects: if they are read again, the larger number counts. With wait, it waits if
+// nothing is held yet. ok is false if there is not enough memory.
+type Hold func(of string, bytes int, wait bool) (ok bool)
 
 // SubOutcome is the outcome of a sub-handler.
 type SubOutcome struct {

@@ -3,8 +3,10 @@ package process
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 )
 
@@ -32,9 +34,24 @@ type callRoom struct {
 	mu       sync.Mutex
 	used     int
 	reserved int
-	held     int // the part of both for objects that the call has read
+	held     held
 	leaves   []func()
 }
+
+// held is the memory for objects that a call has read: it may keep all of them.
+type held struct {
+	each map[string]int // by their names
+	all  int
+	room int // the part of it that is reserved, or more
+}
+
+const (
+	// freeReads is the memory of all objects that a call has read that is not limited.
+	freeReads = 64 << 10
+	// firstReads is the least memory that a call with more gets for them. It waits for no more, so
+	// this should be enough for most calls.
+	firstReads = 256 << 10
+)
 
 // reserve counts more memory. Less than zero gives memory back to the same call. An error
 // means that there is not enough.
@@ -59,29 +76,45 @@ func (r *callRoom) reserve(bytes int) error {
 		"declare fewer or smaller ones, or increase the memory limit of the operator", bytes>>10, r.used>>10)
 }
 
-// hold counts memory for the largest objects that the call has read. ok is false if there is not
-// enough.
-func (r *callRoom) hold(bytes int, wait bool) (ok bool) {
+// hold is a [handler.Hold].
+func (r *callRoom) hold(of string, bytes int, wait bool) (ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	more := bytes - r.held
+	more := bytes - r.held.each[of]
 	if more <= 0 {
 		return true
 	}
-	leave, ok := r.take(more, r.reserved, wait && r.reserved == 0 && !r.hurried)
-	if ok {
-		r.held, r.used, r.reserved = bytes, r.used+more, r.reserved+more
-		r.leaves = append(r.leaves, leave)
+	if missing := r.held.all + more - freeReads - r.held.room; missing > 0 && !r.holdRoom(missing, wait) {
+		return false
 	}
-	return ok
+	if r.held.each == nil {
+		r.held.each = map[string]int{}
+	}
+	r.held.each[of] = bytes
+	r.held.all += more
+	return true
+}
+
+// holdRoom reserves at least so many bytes for objects that the call has read.
+func (r *callRoom) holdRoom(bytes int, wait bool) bool {
+	for _, room := range slices.Compact([]int{max(bytes, firstReads-r.held.room), bytes}) { // rather much at once
+		leave, ok := r.take(room, r.reserved, wait && r.reserved == 0 && !r.hurried)
+		if ok {
+			r.held.room += room
+			r.used, r.reserved = r.used+room, r.reserved+room
+			r.leaves = append(r.leaves, leave)
+			return true
+		}
+	}
+	return false
 }
 
 // holding is [handler.Request.Room].
-func (p *Processor) holding(body *object.Body) func(context.Context) (func(int, bool) bool, func()) {
+func (p *Processor) holding(body *object.Body) func(context.Context) (handler.Hold, func()) {
 	if p.Room == nil {
 		return nil
 	}
-	return func(ctx context.Context) (func(int, bool) bool, func()) {
+	return func(ctx context.Context) (handler.Hold, func()) {
 		room := p.roomFor(ctx, body)
 		return room.hold, room.leave
 	}

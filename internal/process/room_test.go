@@ -49,7 +49,7 @@ func TestACallWaitsForMemoryOnlyOnce(t *testing.T) {
 	}
 }
 
-func TestMemoryForObjectsThatACallReadsCountsOnceAndWaitsOnlyFirst(t *testing.T) {
+func TestMemoryForObjectsThatACallReads(t *testing.T) {
 	const size = 8 << 20
 	left, waits := size, []bool{}
 	room := callRoom{take: func(bytes, _ int, wait bool) (func(), bool) {
@@ -60,28 +60,32 @@ func TestMemoryForObjectsThatACallReadsCountsOnceAndWaitsOnlyFirst(t *testing.T)
 		return func() { left += bytes }, true
 	}}
 	steps := []struct {
+		of    string
 		bytes int
 		wait  bool
 		ok    bool
 		left  int
 	}{
-		{size + 1, false, false, size},        // is too much
-		{1 << 20, true, true, size - 1<<20},   // waits
-		{1 << 20, false, true, size - 1<<20},  // the object before is no longer counted
-		{4 << 20, true, true, size - 4<<20},   // is larger: the difference. It does not wait: it has some
-		{1 << 10, true, true, size - 4<<20},   // is smaller
-		{size + 1<<10, true, false, size / 2}, // is too much
-		{size, false, true, 0},                // takes the rest
-		{size + 1, true, false, 0},            // is too much
-		{size - 1<<20, false, true, 0},        // is smaller
+		{"a", freeReads, false, true, size},                   // is free
+		{"a", freeReads, true, true, size},                    // counts once
+		{"b", size + 1, false, false, size},                   // is too much
+		{"b", 1, true, true, size - firstReads},               // waits, and gets more
+		{"c", firstReads - 1, false, true, size - firstReads}, // fits into that
+		{"c", 1, false, true, size - firstReads},              // is smaller than before
+		{"d", 4 << 20, true, true, size - firstReads - 4<<20}, // does not wait: it has some
+		{"d", 5 << 20, true, true, size - firstReads - 5<<20}, // is larger: the difference
+		{"e", size, true, false, size - firstReads - 5<<20},   // is too much
+		{"f", size - firstReads - 5<<20, false, true, 0},      // takes the rest
+		{"g", 1, true, false, 0},                              // is too much
+		{"d", 1 << 20, false, true, 0},                        // is smaller than before
 	}
 	for i, step := range steps {
-		if ok := room.hold(step.bytes, step.wait); ok != step.ok || left != step.left {
+		if ok := room.hold(step.of, step.bytes, step.wait); ok != step.ok || left != step.left {
 			t.Errorf("step %d: %v, and %d bytes are left, want %d", i, ok, left, step.left)
 		}
 	}
-	if want := []bool{false, true, false, false, false, false}; !slices.Equal(waits, want) {
-		t.Errorf("waits %v, want %v", waits, want)
+	if !waits[1] || slices.Contains(append(waits[:1:1], waits[2:]...), true) {
+		t.Errorf("waits %v, want only the second one", waits)
 	}
 	if room.leave(); left != size {
 		t.Errorf("%d bytes are left at the end", left)
@@ -112,7 +116,7 @@ func TestReadsOfHandlersCount(t *testing.T) {
 				ID: "reader", Reasons: map[cause.Reason]bool{cause.Create: true},
 				Call: func(_ context.Context, r *handler.Request) error {
 					calls++
-					if r.Hold == nil || !r.Hold(1<<20, true) || !r.Hold(3<<20, false) || taken != 3<<20 {
+					if r.Hold == nil || !r.Hold("a", 1<<20, true) || !r.Hold("b", 2<<20+freeReads, false) || taken != 3<<20 {
 						t.Errorf("%d bytes are taken", taken)
 					}
 					return nil
@@ -134,7 +138,7 @@ func TestReadsOfHandlersCount(t *testing.T) {
 		return func() { taken -= bytes }, true
 	}
 	hold, leave := p.plainRequest(&Memory{}, p.server.body()).Room(t.Context())
-	if !hold(1<<20, true) || taken != 1<<20 {
+	if !hold("a", 1<<20+freeReads, true) || taken != 1<<20 {
 		t.Errorf("%d bytes are taken", taken)
 	}
 	if leave(); taken != 0 {

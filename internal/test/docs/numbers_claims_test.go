@@ -221,7 +221,7 @@ func claims(t *testing.T) map[string][]string {
 		},
 		"SECURITY.md": {
 			"grows to " + restart + " s", "at most " + daemons + " programs",
-			"A page of a list has at most " + mib(kube.LargePage) + " MiB", "that take more than " + kib(constant("internal/apiclient", "freeRead")) + " KiB",
+			"A page of a list has at most " + mib(kube.LargePage) + " MiB", "The first " + kib(constant("internal/process", "freeReads")) + " KiB are free", kib(constant("internal/process", "firstReads")) + " KiB are taken at once",
 			"with more than " + count(constant(".", "fewNested")) + " objects in its paths, with " + kib(constant(".", "nestedMemory")) + " KiB for each",
 			evaluations, reviewed, "The value has at most " + value + " MiB", pattern, "ends after " + evaluated, "at most " + items + " items", "gets at most " + live + " MiB of live children",
 			"have up to " + mib(constant("serve/call", "DefaultOutput")) + " MiB per object",
