@@ -236,11 +236,11 @@ func outputOf(v any) (call.Output, error) {
 	if v == nil {
 		return call.Output{}, nil
 	}
-	text, err := jsonvalue.Marshal(v)
-	if err != nil {
-		return call.Output{}, err
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return call.Output{}, errors.New("the output is not an object")
 	}
-	return call.ParseOutput(text)
+	return call.OutputOf(fields)
 }
 
 // splitPath returns the keys of a path that was checked before.

@@ -3,7 +3,6 @@
 package call
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/jsonvalue"
-	"gopf.dev/gopf/internal/suggest"
 )
 
 // Version is the version of the contract.
@@ -111,106 +108,6 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 	}
 	*d = Duration(parsed)
 	return nil
-}
-
-// outputKeys are the keys of Output.
-var outputKeys = []string{
-	"patch", "status", "labels", "annotations", "result", "children", "apply", "delete", "events", "warnings", "memo",
-	"wait", "retry", "permanent", "deny",
-}
-
-// ParseOutput reads the output of a handler. Empty output means success. An unknown key is
-// an error, because it may be a typing mistake. So is an output with too many values: decoded,
-// they take many times the memory of the text.
-func ParseOutput(text []byte) (Output, error) {
-	var out Output
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 {
-		return out, nil
-	}
-	if err := jsonvalue.Check(text, len(text)); err != nil {
-		return out, fmt.Errorf("the output is too large: %w", err)
-	}
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(text, &keys); err != nil {
-		return out, fmt.Errorf("the output is not a JSON object: %w; it begins with %q", err, cut(string(text), 60))
-	}
-	return parseOutput(text, keys)
-}
-
-// parseOutput reads the text of an object. It checks the keys, which may be fewer than those of
-// the text.
-func parseOutput(text []byte, keys map[string]json.RawMessage) (out Output, err error) {
-	for key := range keys {
-		if !contains(outputKeys, key) {
-			return out, fmt.Errorf("the output has the unknown key %q%s", key, suggest.DidYouMean(key, outputKeys, "%q"))
-		}
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&out); err != nil {
-		return Output{}, fmt.Errorf("the output does not fit the contract: %w", err)
-	}
-	out.numbers()
-	outcomes := 0
-	for _, given := range []bool{out.Wait != nil, out.Retry != nil, out.Permanent != nil, out.Deny != nil} {
-		if given {
-			outcomes++
-		}
-	}
-	if outcomes > 1 {
-		return Output{}, errors.New("the output has more than one of wait, retry, permanent and deny")
-	}
-	return out, nil
-}
-
-// numbers replaces the json.Number values by int64 or float64.
-func (o *Output) numbers() {
-	o.Patch = asMap(numbers(o.Patch))
-	o.Status = asMap(numbers(o.Status))
-	o.Result = numbers(o.Result)
-	for _, list := range [][]map[string]any{o.Children, o.Apply, o.Delete} {
-		for i := range list {
-			list[i] = asMap(numbers(list[i]))
-		}
-	}
-}
-
-func asMap(v any) map[string]any {
-	m, _ := v.(map[string]any)
-	return m
-}
-
-func numbers(v any) any {
-	switch x := v.(type) {
-	case json.Number:
-		if i, err := x.Int64(); err == nil {
-			return i
-		}
-		f, err := x.Float64()
-		if err != nil {
-			return x
-		}
-		return f
-	case map[string]any:
-		for k, item := range x {
-			x[k] = numbers(item)
-		}
-	case []any:
-		for i, item := range x {
-			x[i] = numbers(item)
-		}
-	}
-	return v
-}
-
-func contains(list []string, s string) bool {
-	for _, one := range list {
-		if one == s {
-			return true
-		}
-	}
-	return false
 }
 
 // cut shortens a text.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -185,17 +184,16 @@ func (w *worker) parse(got response) (Output, error) {
 	if err := jsonvalue.Check(got.text, len(got.text)); err != nil {
 		return Output{}, w.fail(fmt.Errorf("the response is too large: %w", err), got.sent)
 	}
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(got.text, &keys); err != nil {
+	fields, err := jsonvalue.Object(got.text)
+	if err != nil {
 		return Output{}, w.fail(fmt.Errorf("the response is not a JSON object: %w; it begins with %q", err, cut(string(got.text), 60)), got.sent)
 	}
-	var id int64
-	if err := json.Unmarshal(keys["id"], &id); err != nil || id != w.id {
-		return Output{}, w.fail(fmt.Errorf("the response has the id %s, not %d", keys["id"], w.id), got.sent)
+	if id, ok := fields["id"].(int64); !ok || id != w.id {
+		return Output{}, w.fail(fmt.Errorf("the response has the id %s, not %d", cut(fmt.Sprint(fields["id"]), 60), w.id), got.sent)
 	}
 	w.responded, w.delay = true, 0
-	delete(keys, "id")
-	return parseOutput(got.text, keys)
+	delete(fields, "id")
+	return OutputOf(fields)
 }
 
 // fail ends the program after an error. sent is the number of bytes of the call that were
