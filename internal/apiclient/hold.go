@@ -100,8 +100,8 @@ const (
 	// largeBody is the size of a body, in bytes, from which on it counts as well: it is freed only
 	// some time after it was decoded.
 	largeBody = 256 << 10
-	// smallRead is the memory of a decoded object, in bytes, up to which only its size counts.
-	smallRead = 8 << 10
+	// smallRead is the memory of a decoded object, in bytes, up to which it is not estimated.
+	smallRead = 1 << 10
 )
 
 // memoryOf estimates the memory of an object that is read and decoded into the type of obj.
@@ -120,8 +120,5 @@ func memoryAs(obj client.Object, b *object.Body) int {
 	} else {
 		memory = b.MemoryAs(footprint.Of(reflect.TypeOf(obj)), smallRead)
 	}
-	if memory == 0 { // it is small, but many small ones count
-		return min(4*b.Size(), smallRead)
-	}
-	return max(memory, b.Size())
+	return max(memory, b.Size(), smallRead)
 }

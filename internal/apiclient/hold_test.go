@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -169,6 +170,27 @@ func TestReadsHaveNames(t *testing.T) {
 				t.Errorf("%d parts with %d KiB, want %d of %d KiB", len(got.held), sum>>10, test.want, size>>10)
 			}
 		})
+	}
+}
+
+// A list of small objects may take a hundred times its size as a Go type.
+func TestListsOfSmallObjectsCountDecoded(t *testing.T) {
+	containers := "[" + strings.Repeat("{},", 9) + "{}]"
+	raw := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"ns"},"spec":{"containers":` + containers + `}}`
+	b, err := object.ParseWhole([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{hold: func(string, int, bool) bool { return true }}
+	of := c.holding(&corev1.Pod{}, "ns", &client.Options{Keep: true})(1, slices.Repeat([]*object.Body{b}, 300))
+	want := 300 * 10 * int(reflect.TypeFor[corev1.Container]().Size())
+	if of.bytes < want || of.bytes > 4*want {
+		t.Errorf("300 pods with 10 containers each count with %d KiB, want about %d", of.bytes>>10, want>>10)
+	}
+	for _, obj := range []client.Object{&corev1.ConfigMap{}, untyped()} {
+		if got := memoryAs(obj, b); got < smallRead || got > 8<<10 {
+			t.Errorf("a small %T counts with %d bytes", obj, got)
+		}
 	}
 }
 
