@@ -228,7 +228,7 @@ func (c *caller) change(r *gopf.Resource[object], limits []gopf.RetryOption) {
 		opts = append(opts, gopf.Optional())
 	}
 	fn := func(ctx context.Context, ch *gopf.Change[object]) error {
-		in := &call.Input{Reason: ch.Reason.String(), Key: ch.Key(), Old: ch.OldRaw(), Diff: call.Tuples(ch.Diff)}
+		in := &call.Input{Reason: ch.Reason.String(), Key: ch.Key(), Old: ch.OldRaw(), Diff: call.Changes(ch.Diff)}
 		if h.Field != "" {
 			in.Field = splitPath(h.Field)
 		}
@@ -259,7 +259,7 @@ func (c *caller) review(r *gopf.Resource[object], conditions ...*expr.Expr) {
 	}
 	fn := func(ctx context.Context, v *gopf.Review[object]) error {
 		in := &call.Input{
-			Reason: strings.ToLower(string(v.Operation)), Old: v.Old.Object, Diff: call.Tuples(v.Diff),
+			Reason: strings.ToLower(string(v.Operation)), Old: v.Old.Object, Diff: call.Changes(v.Diff),
 			Review: &call.Review{
 				Operation: string(v.Operation), Subresource: v.Subresource, User: userVars(v.User), DryRun: v.DryRun, Client: v.ClientAddress,
 			},

@@ -111,12 +111,12 @@ func (t Trial) input(h *handler) call.Input {
 			in.Field = splitPath(h.spec.Field)
 			changes = changes.At(in.Field...)
 		}
-		in.Diff = call.Tuples(changes)
+		in.Diff = call.Changes(changes)
 	case spec.Validate, spec.Mutate:
 		operation := "CREATE"
 		if t.Old != nil {
 			operation = "UPDATE"
-			in.Diff = call.Tuples(diff.Of(t.Old, t.Object))
+			in.Diff = call.Changes(diff.Of(t.Old, t.Object))
 		}
 		in.Old, in.Review = t.Old, &call.Review{Operation: operation, User: t.User}
 		if in.Reason == "" {

@@ -200,7 +200,7 @@ func failure(err error, backoff time.Duration) error {
 // inputVars are the variables of expressions.
 func inputVars(in *call.Input) map[string]any {
 	vars := map[string]any{
-		"object": in.Object, "old": in.Old, "diff": in.Diff, "reason": in.Reason, "event": in.Event,
+		"object": in.Object, "old": in.Old, "diff": func() any { return in.Diff.Tuples() }, "reason": in.Reason, "event": in.Event,
 		"field": in.Field, "retry": int64(in.Retry), "key": in.Key, "review": map[string]any{}, "memo": nil,
 	}
 	if in.Object == nil {

@@ -58,7 +58,11 @@ func appendJSON(b []byte, v any) ([]byte, error) {
 	case []any:
 		return appendArray(b, v)
 	}
-	text, err := json.Marshal(v)
+	encode := Marshal
+	if _, ok := v.(float64); ok {
+		encode = json.Marshal // faster
+	}
+	text, err := encode(v)
 	return append(b, text...), err
 }
 

@@ -66,8 +66,8 @@ func (o *Options) input(ctx context.Context, r *Request, v any) (text []byte, re
 // size returns about the number of bytes of the JSON.
 func (i *Input) size() int {
 	n := sizeOf(i.Object) + sizeOf(i.Old) + len(i.Memo)
-	for _, tuple := range i.Diff {
-		n += sizeOf(tuple)
+	for _, change := range i.Diff {
+		n += len(change.Op) + sizeOf(change.Path) + sizeOf(change.Old) + sizeOf(change.New)
 	}
 	for kind, children := range i.Children {
 		n += len(kind) + sizeOf(children)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/queue"
 	"gopf.dev/gopf/serve/spec"
 )
@@ -145,7 +146,7 @@ func TestTheSizeOfAnInputIsAboutThatOfItsJSON(t *testing.T) {
 		"characters": {"text": strings.Repeat("\x01", 1000)},
 		"values":     {"list": []any{"a", map[string]any{strings.Repeat("key", 100): true}, []string{strings.Repeat("y", 500)}}},
 	} {
-		in := Input{Object: object, Old: object, Diff: [][]any{{"change", []string{"text"}, object, object}}, Children: map[string]map[string]any{"k": object}}
+		in := Input{Object: object, Old: object, Diff: Changes{{Op: diff.Change, Path: []string{"text"}, Old: object, New: object}}, Children: map[string]map[string]any{"k": object}}
 		in.Review, in.Memo = &Review{User: object}, json.RawMessage(`"`+strings.Repeat("m", 1000)+`"`)
 		text, err := Encode(in)
 		if err != nil {

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"gopf.dev/gopf/diff"
 )
 
 func TestOutputsAreParsed(t *testing.T) {
@@ -72,5 +74,16 @@ func TestOutputsShareTheirTexts(t *testing.T) {
 	})
 	if n := result.AllocedBytesPerOp(); n > 64<<10 {
 		t.Errorf("an output with long texts allocates %d KiB", n>>10)
+	}
+}
+
+func TestChangesHaveTheFormOfKopf(t *testing.T) {
+	changes := Changes{{Op: diff.Change, Path: []string{"a", "<b>"}, Old: int64(1), New: "<&>"}, {Op: diff.Add, New: map[string]any{"c": nil}}}
+	want := `{"v":0,"handler":"","retry":0,"diff":[["change",["a","<b>"],1,"<&>"],["add",[],null,{"c":null}]]}` + "\n"
+	if got, err := Encode(Input{Diff: changes}); err != nil || string(got) != want {
+		t.Errorf("got %s, want %s (%v)", got, want, err)
+	}
+	if got, err := Encode(Input{Diff: Changes{}}); err != nil || strings.Contains(string(got), "diff") {
+		t.Errorf("got %s (%v)", got, err)
 	}
 }

@@ -253,3 +253,27 @@ func TestTextsOfExpressionsAreNotEscaped(t *testing.T) {
 		t.Errorf("got %v, want %v (%v)", got, want, err)
 	}
 }
+
+// Large values are only made for expressions that name them.
+func TestVariablesAreMadeWhenTheyAreNeeded(t *testing.T) {
+	env, err := NewEnv([]string{"object", "diff"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{"object == 1": 0, "diff.size() == 1 && diff[0] == 'a'": 1} {
+		made := 0
+		vars := map[string]any{"object": int64(1), "diff": func() any { made++; return []any{"a"} }}
+		x, err := env.Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if ok, err := x.Bool(t.Context(), vars); err != nil || !ok {
+				t.Errorf("%s: got %v, %v", text, ok, err)
+			}
+		}
+		if made != want {
+			t.Errorf("%s: the diff was made %d times, want %d", text, made, want)
+		}
+	}
+}

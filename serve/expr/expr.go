@@ -81,7 +81,8 @@ func firstIssue(issues *cel.Issues) string {
 
 // Eval evaluates the expression and returns its value as decoded JSON: integers are int64.
 // A value that is larger than an object can be is an error. So is an evaluation that costs too
-// much, that takes too long, or whose context ends.
+// much, that takes too long, or whose context ends. A variable may be a func() any, which returns
+// its value: it is called when an expression needs it, and vars has the value afterwards.
 func (x *Expr) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	ctx, cancel := withTime(ctx)
 	defer cancel()

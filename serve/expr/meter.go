@@ -57,6 +57,10 @@ func (m *meter) ResolveName(name string) (any, bool) {
 		return m, true
 	}
 	v, ok := m.vars[name]
+	if made, later := v.(func() any); later {
+		v = made()
+		m.vars[name] = v
+	}
 	return v, ok
 }
 
