@@ -130,6 +130,7 @@ type shared struct {
 	conns    atomic.Pointer[conns]
 	watches  openWatches
 	openings *limiter // of watches on shared connections, until their responses start
+	large    *limiter // of large responses, while they are read as a whole
 	auth     *authState
 	recovery recovery
 	outages  Outages
@@ -150,6 +151,7 @@ func NewClient(cfg *rest.Config, o Options) (*Client, error) {
 		auth: &authState{log: o.Log, notify: o.Unauthorized},
 
 		openings: newLimiter(InFlight{Start: maxOpenings, Min: maxOpenings, Max: maxOpenings}),
+		large:    newLimiter(InFlight{Start: maxLarge, Min: maxLarge, Max: maxLarge}),
 	}}
 	if err := c.Use(cfg); err != nil {
 		return nil, err

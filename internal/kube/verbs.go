@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -193,10 +195,35 @@ func (c *Client) slurp(a *response, use func([]byte) error) error {
 			c.shared.buffers.Put(buf)
 		}
 	}()
+	switch _, err := io.CopyN(buf, a.Body, largeResponse); {
+	case errors.Is(err, io.EOF):
+		return use(buf.Bytes())
+	case err != nil:
+		return err
+	}
+	ctx := a.Request.Context()
+	place, err := c.shared.large.acquire(ctx, tenantOf(ctx, ""))
+	if err != nil {
+		return err
+	}
+	defer c.shared.large.release(place, nothing)
+	if rest := a.ContentLength - largeResponse; rest > 0 && rest < mostExpected {
+		buf.Grow(int(rest) + bytes.MinRead)
+	}
 	if _, err := buf.ReadFrom(a.Body); err != nil {
 		return err
 	}
 	return use(buf.Bytes())
 }
 
-const maxKeptBuffer = 1 << 20
+const (
+	maxKeptBuffer = 1 << 20
+	// largeResponse is the size of a response, in bytes, from which on it waits for its place: its
+	// buffers take several times its size, and one object may be read by many handlers.
+	largeResponse = 256 << 10
+	// maxLarge limits the large responses that are read concurrently.
+	maxLarge = 8
+	// mostExpected is the size, in bytes, above which the announced size of a response is not
+	// trusted.
+	mostExpected = 8 << 20
+)
