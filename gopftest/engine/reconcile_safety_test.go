@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -348,5 +349,89 @@ func TestTooManyChildrenAreNotCreated(t *testing.T) {
 		if got := len(c.List(t, configMaps, "default")); got != 0 || calls != 1 {
 			t.Errorf("%d children were created in %d calls", got, calls)
 		}
+	})
+}
+
+// A client that may edit a child can change it and write the former managedFields back. Nothing
+// but the content tells then.
+func TestAHiddenChangeOfAChildIsRepaired(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		operator := func() *gopf.Operator {
+			op := owning()
+			gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+				gopf.Want(r, childMap("one", r.Object.Spec.Field))
+				return nil
+			}, gopf.Owns[*corev1.ConfigMap]())
+			return op
+		}
+		stop := gopftest.Start(t, operator(), c, gopf.Log(quiet()))
+		c.Create(t, withItems("o", "a"))
+		settle()
+		stop()
+		former := c.Get(t, configMaps, "default", "one").Object["metadata"].(map[string]any)["managedFields"]
+		c.Patch(t, configMaps, "default", "one", map[string]any{"data": map[string]any{"key": "hidden"}})
+		c.Patch(t, configMaps, "default", "one", map[string]any{"metadata": map[string]any{"managedFields": former}})
+		hidden := c.Get(t, configMaps, "default", "one").Object
+		if got := hidden["metadata"].(map[string]any)["managedFields"]; !reflect.DeepEqual(got, former) || hidden["data"].(map[string]any)["key"] != "hidden" {
+			t.Fatalf("the change is not hidden: %v", got)
+		}
+		gopftest.Start(t, operator(), c, gopf.Log(quiet()))
+		settle()
+		if got := c.Get(t, configMaps, "default", "one").Object["data"].(map[string]any)["key"]; got != "a" {
+			t.Errorf("the child has %q, want %q", got, "a")
+		}
+		writes := len(c.Writes())
+		c.Patch(t, configMaps, "default", "one", map[string]any{"data": map[string]any{"other": "x"}, "metadata": map[string]any{"labels": map[string]any{"of": "others"}}})
+		time.Sleep(time.Hour)
+		if got := len(c.Writes()); got != writes {
+			t.Errorf("fields of other clients caused %d writes", got-writes)
+		}
+	})
+}
+
+// Clients of another namespace can make a child in it large. The owner of the child must not wait
+// for their own large writes.
+func TestLargeChildrenInOtherNamespacesDelayNoOwner(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.CreateNamespace(t, "attacker")
+		op := owning()
+		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+			if r.Object.Namespace == "default" {
+				there := childMap("platform", r.Object.Spec.Field)
+				there.Namespace = "attacker"
+				gopf.Want(r, there)
+			}
+			gopf.Want(r, childMap("of-"+r.Object.Name, r.Object.Spec.Field))
+			return nil
+		}, gopf.Owns[*corev1.ConfigMap](gopf.InOtherNamespaces()))
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		c.Create(t, withItems("platform", "a"))
+		const many = 100
+		own := func(i int) *unstructured.Unstructured {
+			o := withItems(fmt.Sprint("o-", i), "a")
+			o.SetNamespace("attacker")
+			return o
+		}
+		for i := range many {
+			c.Create(t, own(i))
+		}
+		time.Sleep(time.Minute)
+		noise := map[string]any{"data": map[string]any{"noise": strings.Repeat("x", 300<<10)}}
+		c.Patch(t, configMaps, "attacker", "platform", noise)
+		for i := range many {
+			c.Patch(t, configMaps, "attacker", fmt.Sprint("of-o-", i), noise)
+		}
+		time.Sleep(time.Minute)
+		c.Fault(gopftest.Requests("patch", "configmaps").Where(func(r gopftest.Request) bool { return r.Namespace == "attacker" }), gopftest.Hold(time.Second))
+		for i := range many {
+			c.Patch(t, resource, "attacker", fmt.Sprint("o-", i), map[string]any{"spec": map[string]any{"field": "b"}})
+		}
+		time.Sleep(5 * time.Second)
+		changeField(t, c, "platform", "b")
+		time.Sleep(5 * time.Second)
+		if got := c.Get(t, configMaps, "default", "of-platform").Object["data"].(map[string]any)["key"]; got != "b" {
+			t.Errorf("the child in the owner's namespace has %q after 5 s, want %q", got, "b")
+		}
+		time.Sleep(time.Hour)
 	})
 }

@@ -84,6 +84,7 @@ type Live struct {
 	Exists   bool
 	UID      string
 	Stamp    uint32
+	Content  uint32 // 0 means that it is not known
 	Digest   string // of the content that the operator applied last; "" means that it is not known
 	Deleting bool
 	Relation Relation
@@ -141,7 +142,7 @@ func Decide(d Desired, live Live, known *Entry, waiting string) Action {
 		// The operator applied other content within the same second, and crashed before it
 		// saved the inventory. Times in managedFields have no fractions.
 		return act(Change, "%s has other content than the operator noted", d.Key)
-	case same && live.Stamp == known.Stamp && sameUID(known.UID, live.UID):
+	case same && live.Stamp == known.Stamp && sameUID(known.UID, live.UID) && (known.Content == 0 || live.Content == 0 || known.Content == live.Content):
 		return Action{Key: d.Key}
 	case same:
 		return act(Repair, "another client changed %s", d.Key)

@@ -19,6 +19,7 @@ type entry struct {
 	mark   uint64
 
 	stamp, digest uint32
+	content       uint32
 	digested      bool // digest is known
 	controlled    bool // the owner is the controlling owner
 	applied       bool
@@ -41,7 +42,7 @@ type rare struct {
 // entryOf returns the child as an entry.
 func entryOf(c *Child) *entry {
 	e := &entry{
-		packed: *c.packed, owner: c.Owner, mark: c.mark, stamp: c.Stamp, controlled: c.Controller != "",
+		packed: *c.packed, owner: c.Owner, mark: c.mark, stamp: c.Stamp, content: c.Content, controlled: c.Controller != "",
 		applied: c.Applied, labelled: c.Labelled, finalized: c.Finalized, orphan: c.Orphan, hollow: c.hollow,
 	}
 	digest := c.Digest
@@ -66,7 +67,7 @@ func (e *entry) child() *Child {
 		return nil
 	}
 	c := &Child{
-		Key: e.key(), UID: e.packed.UID(), Owner: e.owner, Stamp: e.stamp, Applied: e.applied, Labelled: e.labelled,
+		Key: e.key(), UID: e.packed.UID(), Owner: e.owner, Stamp: e.stamp, Content: e.content, Applied: e.applied, Labelled: e.labelled,
 		Deleting: e.packed.Deleting(), Finalized: e.finalized, Orphan: e.orphan, packed: &e.packed, hollow: e.hollow, mark: e.mark,
 	}
 	if e.controlled {

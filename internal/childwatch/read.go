@@ -29,6 +29,9 @@ func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 	}
 	c.Readiness.Message = terminal.Cut(c.Readiness.Message, longestText)
 	c.Stamp, c.Applied = children.Stamp(h.managed, s.Manager)
+	if info.Group != "" || info.Kind != "Secret" { // the hash is stored on the owner, which has other readers
+		c.Content = children.Content(h.managed, s.Manager, body.Raw())
+	}
 	if c.Owner == "" {
 		c.Owner, c.Orphan = ownerUID(h.owner)
 	}

@@ -50,7 +50,7 @@ func (r *Reader) Each(fn func(name []byte) error) error {
 		if err != nil {
 			return err
 		}
-		if err := fn(unquoted(name)); err != nil {
+		if err := fn(Unquoted(name)); err != nil {
 			return err
 		}
 	}
@@ -65,8 +65,8 @@ func (r *Reader) SkipValue() error {
 	return err
 }
 
-// unquoted returns the text of a JSON string. It allocates only if there are escapes.
-func unquoted(s jsontext.Value) []byte {
+// Unquoted returns the text of a valid JSON string. It allocates only if there are escapes.
+func Unquoted(s []byte) []byte {
 	if bytes.IndexByte(s, '\\') < 0 { //mutate:skip the first byte is a quote, and unquoting is only slower
 		return s[1 : len(s)-1]
 	}

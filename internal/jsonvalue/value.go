@@ -77,7 +77,7 @@ func (r *Reader) Cached() (text string, ok bool, err error) {
 	if kind != '"' || err != nil {
 		return "", false, err
 	}
-	return r.name(unquoted(value)), true, nil
+	return r.name(Unquoted(value)), true, nil
 }
 
 // name returns the name of a field as a string. Objects of one kind have the same

@@ -354,10 +354,10 @@ func (v *view) teardown(ctx context.Context, c *change) {
 }
 
 // childWrite is [reconcile.Task.Turn].
-func (r *reconciling) childWrite(ctx context.Context, namespace string, size int) (leave func(), err error) {
+func (r *reconciling) childWrite(ctx context.Context, size int) (leave func(), err error) {
 	if !r.Heavy.limits(size) {
 		return func() {}, nil
 	}
-	r.aside(r.body, func() { leave, err = r.Heavy.enter(ctx, namespace, size) })
+	r.aside(r.body, func() { leave, err = r.Heavy.enter(ctx, r.body.Namespace, size) })
 	return leave, err
 }

@@ -73,9 +73,9 @@ type Task struct {
 	Guard func(context.Context, *children.Inventory) error
 
 	// Turn waits until a child of so many bytes may be written. The caller must call leave
-	// after the write. Clients of its namespace can make a child large. nil means that no
-	// write waits.
-	Turn func(ctx context.Context, namespace string, size int) (leave func(), err error)
+	// after the write. Clients of its namespace can make a child large, so the owner must not
+	// wait for other writes to that namespace. nil means that no write waits.
+	Turn func(ctx context.Context, size int) (leave func(), err error)
 }
 
 // Problem is a child that could not be brought to its desired state.
@@ -256,7 +256,7 @@ func (x *run) turn(ctx context.Context, w *handler.Wanted, child *childwatch.Chi
 	if child != nil {
 		size = max(size, child.WriteSize())
 	}
-	return x.Turn(ctx, w.Namespace, size)
+	return x.Turn(ctx, size)
 }
 
 // decodedTimes is about the memory of decoded values per byte of their JSON.
@@ -359,11 +359,14 @@ func immutable(err error, child *childwatch.Child) bool {
 // conclude notes a child that is as desired. known is its entry if nothing was written.
 func (x *run) conclude(ctx context.Context, w *handler.Wanted, child *childwatch.Child, known *children.Entry) {
 	e := children.Entry{
-		Key: w.Key, UID: children.Short(child.UID), Stamp: child.Stamp, Digest: w.Digest,
+		Key: w.Key, UID: children.Short(child.UID), Stamp: child.Stamp, Content: child.Content, Digest: w.Digest,
 		Wave: w.Wave, Outside: w.Outside, Orphan: w.Orphan, Last: w.PruneLast,
 	}
 	if known != nil && w.CreateOnly {
 		e.Stamp, e.Digest = known.Stamp, known.Digest // they do not count
+	}
+	if known != nil { // of an earlier version: a missing hash is no reason for a write
+		e.Content = known.Content
 	}
 	x.put(e)
 	ready, failed, message := Ready(w, child.Readiness, x.Content(ctx, x.Owner.Namespace, child))
@@ -436,7 +439,7 @@ func (x *run) live(ctx context.Context, child *childwatch.Child) (children.Live,
 	if child == nil {
 		return children.Live{}, nil
 	}
-	l := children.Live{Exists: true, UID: child.UID, Stamp: child.Stamp, Digest: child.Digest, Deleting: child.Deleting}
+	l := children.Live{Exists: true, UID: child.UID, Stamp: child.Stamp, Content: child.Content, Digest: child.Digest, Deleting: child.Deleting}
 	switch {
 	case child.BelongsTo(x.Owner.UID, x.Owner.Namespace):
 		l.Relation = children.Own

@@ -82,7 +82,7 @@ func TestLargeManagedFieldsAreNotDecoded(t *testing.T) {
 			result, err := (&reconcile.Runner{Objects: &apiclient.Objects{API: server}, Store: store, Name: "me"}).Run(t.Context(), reconcile.Task{
 				Owner:     reconcile.Owner{Identity: object.Identity{Namespace: "default", Name: "o", UID: "o-uid"}},
 				Inventory: &children.Inventory{Owner: "o-uid"}, Wanted: []*handler.Wanted{w}, Fights: &reconcile.Fights{}, Log: slog.New(slog.NewTextHandler(&log, nil)),
-				Turn: func(_ context.Context, _ string, n int) (func(), error) { size = n; return func() {}, nil },
+				Turn: func(_ context.Context, n int) (func(), error) { size = n; return func() {}, nil },
 			})
 			if err != nil || len(result.Problems) > 0 {
 				t.Fatal(err, result.Problems)

@@ -371,3 +371,29 @@ func (w *wire) disturbed(r *http.Request, plural string) (*http.Response, error)
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
 	}, nil
 }
+
+// A client that may edit a child can change it and write the former managedFields back.
+func TestHiddenChangesOfChildrenAreRepaired(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	o := s.start(declareChildren(inAnnotations, false), nil)
+	s.Create(examples, "x", spec("a"))
+	s.awaitValue(childMaps, "config", "a", "data", "key")
+	s.awaitValue(childDeployments, "web", "1", "spec", "replicas")
+	time.Sleep(time.Second)
+	o.Stop()
+	hide := func(resource, name string, change fields) {
+		former := s.Get(resource, name).Object["metadata"].(map[string]any)["managedFields"]
+		s.Patch(resource, name, change)
+		s.Patch(resource, name, fields{"metadata": fields{"managedFields": former}})
+	}
+	hide(childMaps, "config", fields{"data": fields{"key": "hidden"}})
+	hide(childDeployments, "web", fields{"spec": fields{"replicas": int64(5)}})
+	again := s.start(declareChildren(inAnnotations, false), nil)
+	s.awaitValue(childMaps, "config", "a", "data", "key")
+	s.awaitValue(childDeployments, "web", "1", "spec", "replicas")
+	time.Sleep(2 * time.Second)
+	if got := again.childWrites(); len(got) != 2 {
+		t.Errorf("the repairs caused the writes %q, want 2", got)
+	}
+}

@@ -1,0 +1,143 @@
+package children
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gopf.dev/gopf/internal/test/scaling"
+)
+
+const ownedFields = `{"f:metadata":{"f:labels":{"f:a/\"b":{}},"f:finalizers":{"v:\"x\"":{}}},
+	"f:spec":{".":{},"f:replicas":{},"f:map":{},"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:port":{}}},"f:args":{"i:1":{}}}}`
+
+const ownedObject = `{"metadata":{"labels":{"a/\"b":"1","c":"2"},"finalizers":["w","x"],"resourceVersion":"7"},
+	"spec":{"replicas":3,"map":{"k":{"l":[1,2]}},"other":"o","args":["p","q"],
+	"ports":[{"port":81,"protocol":"TCP","name":"b"},{"protocol":"TCP","name":"a","port":80,"extra":1}]},"status":{"phase":"x"}}`
+
+func contentOf(fields, object string) uint32 {
+	entries := []ManagedFields{
+		{Manager: "other", Operation: "Update", FieldsV1: json.RawMessage(`{"f:spec":{"f:other":{}}}`)},
+		{Manager: "me", Operation: "Apply", FieldsV1: json.RawMessage(fields)},
+		{Manager: "me", Operation: "Update", Subresource: "status", FieldsV1: json.RawMessage(`{"f:status":{"f:phase":{}}}`)},
+	}
+	return Content(entries, "me", []byte(object))
+}
+
+func TestTheContentIsThatOfTheFieldsOfTheManager(t *testing.T) {
+	before := contentOf(ownedFields, ownedObject)
+	for change, differs := range map[[2]string]bool{
+		{`"a/\"b":"1"`, `"a/\"b":"2"`}:                     true,
+		{`"a/\"b":"1",`, ``}:                               true,
+		{`"c":"2"`, `"c":"3"`}:                             false,
+		{`"finalizers":["w","x"]`, `"finalizers":["x"]`}:   false,
+		{`"finalizers":["w","x"]`, `"finalizers":["w"]`}:   true,
+		{`"resourceVersion":"7"`, `"resourceVersion":"8"`}: false,
+		{`"replicas":3`, `"replicas":4`}:                   true,
+		{`"replicas":3,`, ``}:                              true,
+		{`"l":[1,2]`, `"l":[2,1]`}:                         true,
+		{`"other":"o"`, `"other":"p"`}:                     false,
+		{`["p","q"]`, `["r","q"]`}:                         false,
+		{`["p","q"]`, `["p","r"]`}:                         true,
+		{`["p","q"]`, `["p"]`}:                             true,
+		{`"name":"b"`, `"name":"c"`}:                       false,
+		{`"name":"a"`, `"name":"c"`}:                       true,
+		{`"extra":1`, `"extra":2`}:                         false,
+		{`{"port":81,"protocol":"TCP","name":"b"},`, ``}:   false,
+		{`"port":80`, `"port":82`}:                         true,
+		{`"phase":"x"`, `"phase":"y"`}:                     false,
+		{`"spec":{`, `"speck":{`}:                          true,
+	} {
+		changed := strings.Replace(ownedObject, change[0], change[1], 1)
+		if changed == ownedObject {
+			t.Fatalf("%q is not in the object", change[0])
+		}
+		if got := contentOf(ownedFields, changed); (got != before) != differs {
+			t.Errorf("%q to %q: the content differs: %t, want %t", change[0], change[1], got != before, differs)
+		}
+	}
+	if got := Content(nil, "me", []byte(ownedObject)); got != 0 {
+		t.Errorf("without an entry, the content is %d", got)
+	}
+	if before == 0 || contentOf(`{}`, ownedObject) == 0 {
+		t.Error("the content of an entry is 0, which means that there is none")
+	}
+}
+
+// Clients may write any managedFields that the API server accepts.
+func TestTheContentOfHostileEntries(t *testing.T) {
+	for _, fields := range []string{``, `{`, `[]`, `{"f:spec"`, `{"f:spec":`, `{"f:spec":{"k:":{}}}`, `{"f:spec":{"f:ports":{"k:{":{},"k:[]":{},"k:{\"port\"":{}}}}`, `{"x":{},"i:-1":{},"i:9":{},"v:":{}}`} {
+		contentOf(fields, ownedObject)
+		contentOf(ownedFields, fields)
+	}
+	for name, build := range map[string]func(n int) (fields, object string){
+		"keys": func(n int) (string, string) {
+			var fields, items []string
+			for i := range n {
+				fields, items = append(fields, fmt.Sprintf(`"k:{\"name\":\"n%d\"}":{"f:name":{}}`, i)), append(items, fmt.Sprintf(`{"name":"n%d"}`, i))
+			}
+			return `{"f:list":{` + strings.Join(fields, ",") + `}}`, `{"list":[` + strings.Join(items, ",") + `]}`
+		},
+		"set": func(n int) (string, string) {
+			var fields, items []string
+			for i := range n {
+				fields, items = append(fields, fmt.Sprintf(`"v:%d":{}`, i)), append(items, fmt.Sprint(i))
+			}
+			return `{"f:list":{` + strings.Join(fields, ",") + `}}`, `{"list":[` + strings.Join(items, ",") + `]}`
+		},
+		"members": func(n int) (string, string) {
+			var fields, items []string
+			for i := range n {
+				fields, items = append(fields, fmt.Sprintf(`"f:m%d":{}`, i)), append(items, fmt.Sprintf(`"m%d":1`, i))
+			}
+			return `{"f:map":{` + strings.Join(fields, ",") + `}}`, `{"map":{` + strings.Join(items, ",") + `}}`
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scaling.Check(t, 1000, func(n int) {
+				fields, object := build(n)
+				contentOf(fields, object)
+			})
+		})
+	}
+	many, object := []ManagedFields{}, []byte(`{"spec":"`+strings.Repeat("x", 1<<20)+`"}`)
+	for range 100_000 { // of 100 GB
+		many = append(many, ManagedFields{Manager: "me", FieldsV1: json.RawMessage(`{"f:spec":{}}`)})
+	}
+	Content(many, "me", object)
+}
+
+func BenchmarkContent(b *testing.B) {
+	entries := []ManagedFields{{Manager: "me", FieldsV1: json.RawMessage(ownedFields)}}
+	b.SetBytes(int64(len(ownedObject)))
+	for b.Loop() {
+		Content(entries, "me", []byte(ownedObject))
+	}
+}
+
+// Earlier versions look for small letters in the flags of an entry, and ignore all others.
+func TestTheContentIsStoredInTheInventory(t *testing.T) {
+	for _, flags := range []Entry{{}, {Outside: true, Orphan: true, Last: true, Wave: 3}} {
+		e := flags
+		e.Key = Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"}
+		e.UID, e.Stamp, e.Content, e.Digest = "0a0b0c0d", 1, 0xABCDEF01, 3
+		text, err := (&Inventory{Owner: "0a0b0c0d", Entries: []Entry{e}}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Decode(text, "0a0b0c0d")
+		if err != nil || len(got.Entries) != 1 || got.Entries[0] != e {
+			t.Errorf("%s: got %+v, want %+v (%v)", text, got.Entries, e, err)
+		}
+		_, stored, _ := strings.Cut(text, "=")
+		if hash := strings.TrimSuffix(stored, "/ns"); hash != "ABCDEF01" {
+			t.Errorf("the content is stored as %q", hash)
+		}
+		for _, wrong := range []string{"ABCDEF0G", "1ABCDEF01", ""} {
+			if _, err := Decode(strings.Replace(text, "ABCDEF01", wrong, 1), "0a0b0c0d"); err == nil {
+				t.Errorf("the content %q is accepted", wrong)
+			}
+		}
+	}
+}
