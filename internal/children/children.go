@@ -84,7 +84,7 @@ type Live struct {
 	Exists   bool
 	UID      string
 	Stamp    uint32
-	Content  uint32 // 0 means that it is not known
+	Content  uint64 // 0 means that it is not known
 	Digest   string // of the content that the operator applied last; "" means that it is not known
 	Deleting bool
 	Relation Relation

@@ -2,6 +2,9 @@ package children
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
 	"strconv"
 
 	"gopf.dev/gopf/internal/jsonvalue"
@@ -12,9 +15,10 @@ const mostHashed = 16 << 20
 
 // Content returns a hash of the values that the fields of a manager have in the JSON of an object.
 // The hash of [Stamp] does not include them: a client that changes a field may write the former
-// managedFields back. 0 means that the manager has no entry.
-func Content(entries []ManagedFields, manager string, object []byte) uint32 {
-	c, found := content{fnvOffset, mostHashed}, false
+// managedFields back. It must not find other values with the same hash. 0 means that the manager
+// has no entry.
+func Content(entries []ManagedFields, manager string, object []byte) uint64 {
+	c, found := content{text: make([]byte, 0, min(len(object), 1<<10)), left: mostHashed}, false
 	for _, e := range entries {
 		if e.Manager == manager && e.Subresource == "" {
 			found = true
@@ -24,19 +28,27 @@ func Content(entries []ManagedFields, manager string, object []byte) uint32 {
 	if !found {
 		return 0
 	}
-	return max(c.hash, 1)
+	return max(c.sum(), 1)
 }
 
 // content hashes the values of fields.
 type content struct {
-	hash uint32 // FNV-1a; package hash/fnv would allocate it
-	left int    // the bytes that may still be hashed
+	text []byte    // of the values since the last use of hash
+	hash hash.Hash // of the values before; nil means that there are none, as for most objects
+	left int       // the bytes that may still be hashed
 }
 
-const (
-	fnvOffset = 2166136261
-	fnvPrime  = 16777619
-)
+// textSize is the size of the text, in bytes, from which on it is hashed.
+const textSize = 32 << 10
+
+func (c *content) sum() uint64 {
+	if c.hash == nil {
+		sum := sha256.Sum256(c.text)
+		return binary.BigEndian.Uint64(sum[:])
+	}
+	_, _ = c.hash.Write(c.text) // a hash never fails
+	return binary.BigEndian.Uint64(c.hash.Sum(nil))
+}
 
 // visit hashes the parts of a value that have entries in fields, which is a part of fieldsV1. A nil
 // value means that it does not exist.
@@ -63,10 +75,16 @@ func (c *content) visit(fields, value []byte) {
 
 func (c *content) write(part []byte) {
 	c.left -= len(part)
-	for _, b := range part {
-		c.hash = (c.hash ^ uint32(b)) * fnvPrime
+	if len(c.text)+len(part) < textSize {
+		c.text = append(append(c.text, part...), 0)
+		return
 	}
-	c.hash *= fnvPrime // the end of the part
+	if c.hash == nil {
+		c.hash = sha256.New()
+	}
+	_, _ = c.hash.Write(c.text) // a hash never fails
+	_, _ = c.hash.Write(part)
+	c.text = append(c.text[:0], 0)
 }
 
 // isEmpty reports whether the text is an empty object.

@@ -16,7 +16,7 @@ const ownedObject = `{"metadata":{"labels":{"a/\"b":"1","c":"2"},"finalizers":["
 	"spec":{"replicas":3,"map":{"k":{"l":[1,2]}},"other":"o","args":["p","q"],
 	"ports":[{"port":81,"protocol":"TCP","name":"b"},{"protocol":"TCP","name":"a","port":80,"extra":1}]},"status":{"phase":"x"}}`
 
-func contentOf(fields, object string) uint32 {
+func contentOf(fields, object string) uint64 {
 	entries := []ManagedFields{
 		{Manager: "other", Operation: "Update", FieldsV1: json.RawMessage(`{"f:spec":{"f:other":{}}}`)},
 		{Manager: "me", Operation: "Apply", FieldsV1: json.RawMessage(fields)},
@@ -108,6 +108,22 @@ func TestTheContentOfHostileEntries(t *testing.T) {
 	Content(many, "me", object)
 }
 
+func TestTheContentOfLargeObjects(t *testing.T) {
+	long := func(a, b string) uint64 {
+		return contentOf(`{"f:spec":{"f:a":{},"f:b":{}}}`, `{"spec":{"a":"`+a+`","b":"`+b+`","c":"x"}}`)
+	}
+	for _, size := range []int{textSize / 3, textSize / 2, textSize, 3 * textSize} {
+		text := strings.Repeat("x", size)
+		seen := map[uint64]bool{}
+		for _, of := range [][2]string{{text, text}, {text + "x", text}, {text, text + "x"}, {text, ""}, {"", text}, {text + text, ""}} {
+			seen[long(of[0], of[1])] = true
+		}
+		if len(seen) != 6 || long(text, text) != long(text, text) {
+			t.Errorf("%d bytes: %d of 6 contents differ", size, len(seen))
+		}
+	}
+}
+
 func BenchmarkContent(b *testing.B) {
 	entries := []ManagedFields{{Manager: "me", FieldsV1: json.RawMessage(ownedFields)}}
 	b.SetBytes(int64(len(ownedObject)))
@@ -121,7 +137,7 @@ func TestTheContentIsStoredInTheInventory(t *testing.T) {
 	for _, flags := range []Entry{{}, {Outside: true, Orphan: true, Last: true, Wave: 3}} {
 		e := flags
 		e.Key = Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"}
-		e.UID, e.Stamp, e.Content, e.Digest = "0a0b0c0d", 1, 0xABCDEF01, 3
+		e.UID, e.Stamp, e.Content, e.Digest = "0a0b0c0d", 1, 0xABCDEF0102030405, 3
 		text, err := (&Inventory{Owner: "0a0b0c0d", Entries: []Entry{e}}).Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -131,11 +147,11 @@ func TestTheContentIsStoredInTheInventory(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v (%v)", text, got.Entries, e, err)
 		}
 		_, stored, _ := strings.Cut(text, "=")
-		if hash := strings.TrimSuffix(stored, "/ns"); hash != "ABCDEF01" {
+		if hash := strings.TrimSuffix(stored, "/ns"); hash != "ABCDEF0102030405" {
 			t.Errorf("the content is stored as %q", hash)
 		}
-		for _, wrong := range []string{"ABCDEF0G", "1ABCDEF01", ""} {
-			if _, err := Decode(strings.Replace(text, "ABCDEF01", wrong, 1), "0a0b0c0d"); err == nil {
+		for _, wrong := range []string{"ABCDEF0G02030405", "1ABCDEF0102030405", ""} {
+			if _, err := Decode(strings.Replace(text, "ABCDEF0102030405", wrong, 1), "0a0b0c0d"); err == nil {
 				t.Errorf("the content %q is accepted", wrong)
 			}
 		}

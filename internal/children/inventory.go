@@ -20,7 +20,7 @@ type Entry struct {
 	Key
 	UID     string // its first 8 hex digits; "" means that the child is about to be created
 	Stamp   uint32
-	Content uint32 // see [Content]; 0 means that it is not known
+	Content uint64 // see [Content]; 0 means that it is not known
 	Digest  uint32
 	Wave    int
 	Outside bool // it has no owner reference: only the operator can delete it
@@ -110,7 +110,7 @@ func (e Entry) encode(kind int) string {
 		}
 	}
 	if e.Content != 0 { // earlier versions ignore it: it has no small letters
-		flags += fmt.Sprintf("%s%08X", contentFlag, e.Content)
+		flags += fmt.Sprintf("%s%016X", contentFlag, e.Content)
 	}
 	parts := []string{strconv.Itoa(kind), e.Name, base64.RawURLEncoding.EncodeToString(hashes[:]), strconv.Itoa(e.Wave), flags, e.Namespace}
 	text := strings.TrimRight(strings.Join(parts, "/"), "/")
@@ -203,11 +203,11 @@ func decodeEntry(line string, kinds []string) (e Entry, ok bool) {
 	}
 	e.Stamp, e.Digest = binary.BigEndian.Uint32(hashes[4:]), binary.BigEndian.Uint32(hashes[8:])
 	if _, content, found := strings.Cut(parts[4], contentFlag); found {
-		hash, err := strconv.ParseUint(content, 16, 32)
+		hash, err := strconv.ParseUint(content, 16, 64)
 		if err != nil {
 			return e, false
 		}
-		e.Content = uint32(hash)
+		e.Content = hash
 	}
 	e.Outside, e.Orphan, e.Last = strings.Contains(parts[4], "x"), strings.Contains(parts[4], "o"), strings.Contains(parts[4], "l")
 	return e, ok

@@ -19,7 +19,7 @@ type entry struct {
 	mark   uint64
 
 	stamp, digest uint32
-	content       uint32
+	content       uint64
 	digested      bool // digest is known
 	controlled    bool // the owner is the controlling owner
 	applied       bool

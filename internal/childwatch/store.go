@@ -34,7 +34,7 @@ type Child struct {
 	Controller string // the uid of the controlling owner; "" means none
 	Owner      string // the uid of the controlling owner, or the one in the annotation
 	Stamp      uint32
-	Content    uint32 // see [children.Content]; 0 means that it is not known
+	Content    uint64 // see [children.Content]; 0 means that it is not known
 	Digest     string // of the applied content; "" means that it is not known
 	Applied    bool   // the operator has applied it
 	Labelled   bool   // it has the label of the operator, so its watch shows it
