@@ -142,7 +142,7 @@ func Decide(d Desired, live Live, known *Entry, waiting string) Action {
 		// The operator applied other content within the same second, and crashed before it
 		// saved the inventory. Times in managedFields have no fractions.
 		return act(Change, "%s has other content than the operator noted", d.Key)
-	case same && live.Stamp == known.Stamp && sameUID(known.UID, live.UID) && (known.Content == 0 || live.Content == 0 || known.Content == live.Content):
+	case same && live.Stamp == known.Stamp && sameUID(known.UID, live.UID) && (known.Content == 0 || known.Content == live.Content):
 		return Action{Key: d.Key}
 	case same:
 		return act(Repair, "another client changed %s", d.Key)

@@ -5,20 +5,27 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"math"
+	"slices"
 	"strconv"
 
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// mostHashed limits the bytes that [Content] hashes: many entries may name the same fields.
-const mostHashed = 16 << 20
+const (
+	// mostRead limits the bytes that [Content] reads: clients may write entries that name the same
+	// fields many times, and each level of a value reads the levels below again.
+	mostRead = 8 << 20
+	// mostKeys limits the members that identify an item of a list. The API has no type with so many.
+	mostKeys = 8
+)
 
 // Content returns a hash of the values that the fields of a manager have in the JSON of an object.
 // The hash of [Stamp] does not include them: a client that changes a field may write the former
 // managedFields back. It must not find other values with the same hash. 0 means that the manager
 // has no entry.
 func Content(entries []ManagedFields, manager string, object []byte) uint64 {
-	c, found := content{text: make([]byte, 0, min(len(object), 1<<10)), left: mostHashed}, false
+	c, found := content{text: make([]byte, 0, min(len(object), 1<<10)), left: mostRead}, false
 	for _, e := range entries {
 		if e.Manager == manager && e.Subresource == "" {
 			found = true
@@ -35,7 +42,7 @@ func Content(entries []ManagedFields, manager string, object []byte) uint64 {
 type content struct {
 	text []byte    // of the values since the last use of hash
 	hash hash.Hash // of the values before; nil means that there are none, as for most objects
-	left int       // the bytes that may still be hashed
+	left int       // the bytes that may still be read
 }
 
 // textSize is the size of the text, in bytes, from which on it is hashed.
@@ -54,10 +61,10 @@ func (c *content) sum() uint64 {
 // value means that it does not exist.
 func (c *content) visit(fields, value []byte) {
 	w := jsonvalue.NewWalk(fields)
-	if !w.Take('{') {
+	if c.left -= len(fields); c.left < 0 || !w.Take('{') {
 		return
 	}
-	of := parts{whole: value}
+	of := parts{whole: value, fields: fields, left: &c.left}
 	for c.left > 0 && !w.Take('}') {
 		name, inside := unquoted(w.Value()), w.Value()
 		if len(inside) == 0 {
@@ -97,7 +104,9 @@ func isEmpty(text []byte) bool {
 // a list may be long.
 type parts struct {
 	whole   []byte
-	members members           // of an object
+	fields  []byte            // the names
+	left    *int              // the bytes that may still be read
+	members members           // of an object, as far as fields has them
 	read    bool              // members is set
 	items   [][]byte          // of a list
 	keys    [][]byte          // the members that identify the items in keyed
@@ -111,7 +120,8 @@ func (p *parts) at(name []byte) []byte {
 	switch string(kind) {
 	case "f": // a member
 		if !p.read {
-			p.members, p.read = membersOf(p.whole), true
+			*p.left -= len(p.whole)
+			p.members, p.read = membersOf(p.whole, p.named()), true
 		}
 		return p.members.at(rest)
 	case "k": // an item with these members
@@ -135,17 +145,18 @@ func (p *parts) at(name []byte) []byte {
 
 // withKeys returns the item of a list with the members of an object.
 func (p *parts) withKeys(object []byte) []byte {
-	wanted := membersOf(object)
+	keys := namesOf(object, mostKeys+1)
+	if len(keys) > mostKeys {
+		return nil
+	}
 	if p.keyed == nil {
-		p.keyed = map[string][]byte{}
-		for _, one := range wanted.all {
-			p.keys = append(p.keys, one.name)
-		}
+		p.keyed, p.keys = map[string][]byte{}, keys
+		*p.left -= len(p.whole)
 		for _, item := range p.list() {
-			p.keyed[string(membersOf(item).key(p.keys))] = item
+			p.keyed[string(keyOf(item, keys))] = item
 		}
 	}
-	return p.keyed[string(wanted.key(p.keys))]
+	return p.keyed[string(keyOf(object, p.keys))]
 }
 
 // list returns the items of a list.
@@ -154,6 +165,7 @@ func (p *parts) list() [][]byte {
 		return p.items
 	}
 	p.items = [][]byte{}
+	*p.left -= len(p.whole)
 	w := jsonvalue.NewWalk(p.whole)
 	if !w.Take('[') {
 		return p.items
@@ -164,9 +176,44 @@ func (p *parts) list() [][]byte {
 	return p.items
 }
 
-// members are the members of an object.
+// named returns the names of the members in the fields.
+func (p *parts) named() (names [][]byte) {
+	for _, name := range namesOf(p.fields, math.MaxInt) {
+		if member, is := bytes.CutPrefix(name, []byte("f:")); is {
+			names = append(names, member)
+		}
+	}
+	return names
+}
+
+// namesOf returns the names of an object, at most so many.
+func namesOf(object []byte, most int) (names [][]byte) {
+	w := jsonvalue.NewWalk(object)
+	if !w.Take('{') {
+		return nil
+	}
+	for len(names) < most && !w.Take('}') {
+		name, value := w.Value(), w.Value()
+		if len(value) == 0 {
+			break
+		}
+		names = append(names, unquoted(name))
+	}
+	return names
+}
+
+// keyOf returns the values of these members of an object as one text.
+func keyOf(object []byte, names [][]byte) (key []byte) {
+	members := membersOf(object, names)
+	for _, name := range names {
+		key = append(append(key, members.at(name)...), 0)
+	}
+	return key
+}
+
+// members are some of the members of an object.
 type members struct {
-	all    []member
+	few    []member
 	byName map[string][]byte // nil means that there are few
 }
 
@@ -175,23 +222,31 @@ type member struct{ name, value []byte }
 // fewMembers is the number of members up to which they are searched one by one.
 const fewMembers = 16
 
-func membersOf(object []byte) (m members) {
+// membersOf returns the members of an object with these names. The object may have many others.
+func membersOf(object []byte, names [][]byte) (m members) {
 	w := jsonvalue.NewWalk(object)
-	if !w.Take('{') {
+	if !w.Take('{') || len(names) == 0 {
 		return m
 	}
-	m.all = make([]member, 0, fewMembers/2)
+	if len(names) > fewMembers {
+		m.byName = make(map[string][]byte, len(names))
+		for _, name := range names {
+			m.byName[string(name)] = nil
+		}
+	} else {
+		m.few = make([]member, 0, len(names))
+	}
 	for !w.Take('}') {
-		name, value := w.Value(), w.Value()
+		name, value := unquoted(w.Value()), w.Value()
 		if len(value) == 0 {
 			break
 		}
-		m.all = append(m.all, member{unquoted(name), value})
-	}
-	if len(m.all) > fewMembers {
-		m.byName = make(map[string][]byte, len(m.all))
-		for _, one := range m.all {
-			m.byName[string(one.name)] = one.value
+		if m.byName == nil {
+			if slices.ContainsFunc(names, func(one []byte) bool { return bytes.Equal(one, name) }) {
+				m.few = append(m.few, member{name, value})
+			}
+		} else if _, wanted := m.byName[string(name)]; wanted {
+			m.byName[string(name)] = value
 		}
 	}
 	return m
@@ -202,20 +257,12 @@ func (m members) at(name []byte) []byte {
 	if m.byName != nil {
 		return m.byName[string(name)]
 	}
-	for _, one := range m.all {
+	for _, one := range m.few {
 		if bytes.Equal(one.name, name) {
 			return one.value
 		}
 	}
 	return nil
-}
-
-// key returns the values of the members with these names as one text.
-func (m members) key(names [][]byte) (key []byte) {
-	for _, name := range names {
-		key = append(append(key, m.at(name)...), 0)
-	}
-	return key
 }
 
 // unquoted returns the text of a JSON string. Of another value, it is empty.

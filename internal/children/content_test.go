@@ -79,6 +79,22 @@ func TestTheContentOfHostileEntries(t *testing.T) {
 			}
 			return `{"f:list":{` + strings.Join(fields, ",") + `}}`, `{"list":[` + strings.Join(items, ",") + `]}`
 		},
+		"many members of a key": func(n int) (string, string) {
+			var key, fields, items []string
+			for i := range n {
+				key = append(key, fmt.Sprintf(`\"a%d\":1`, i))
+				fields, items = append(fields, fmt.Sprintf(`"k:{\"a%d\":1}":{}`, i)), append(items, fmt.Sprintf(`{"a%d":1}`, i))
+			}
+			return `{"f:list":{"k:{` + strings.Join(key, ",") + `}":{},` + strings.Join(fields, ",") + `}}`, `{"list":[` + strings.Join(items, ",") + `]}`
+		},
+		"levels": func(n int) (string, string) {
+			n = min(n, 8_000)
+			return strings.Repeat(`{"f:a":`, n) + `{}` + strings.Repeat(`}`, n), strings.Repeat(`{"a":`, n) + `1` + strings.Repeat(`}`, n)
+		},
+		"levels of lists": func(n int) (string, string) {
+			n = min(n, 8_000)
+			return strings.Repeat(`{"i:0":`, n) + `{}` + strings.Repeat(`}`, n), strings.Repeat(`[`, n) + `1` + strings.Repeat(`]`, n)
+		},
 		"set": func(n int) (string, string) {
 			var fields, items []string
 			for i := range n {
