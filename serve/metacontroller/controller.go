@@ -30,6 +30,7 @@ type environment struct {
 	transport http.RoundTripper
 	workers   int
 	tags      *tags
+	mark      string // of the reducer
 
 	fieldManager string // of server-side apply; empty means dynamic apply
 }

@@ -79,9 +79,11 @@ func (c *controller) shrink(o any) (any, error) {
 		return o, nil
 	}
 	u.SetManagedFields(nil)
-	size := footprint(u.Object)
-	if size <= keptSize {
-		return u, nil
+	size := c.reducedSize(u)
+	if size == 0 {
+		if size = footprint(u.Object); size <= keptSize {
+			return u, nil
+		}
 	}
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	if footprint(metadata) > keptSize {
@@ -93,6 +95,15 @@ func (c *controller) shrink(o any) (any, error) {
 		stub["spec"] = map[string]any{"selector": selector}
 	}
 	return &unstructured.Unstructured{Object: stub}, nil
+}
+
+// reducedSize returns the size of an object that the [reducer] has reduced, or 0.
+func (c *controller) reducedSize(u *unstructured.Unstructured) int {
+	if c.env.mark == "" {
+		return 0
+	}
+	size, _ := u.Object[c.env.mark].(int64)
+	return int(size)
 }
 
 // leastMetadata returns the part of metadata without which no event of the object can be

@@ -43,6 +43,7 @@ func TestTheFootprintOfAValueIsCloseToItsMemory(t *testing.T) {
 		"maps": "[" + strings.Repeat(`{"a":1},`, 50_000) + "1]", "empty maps": "[" + strings.Repeat(`{},`, 100_000) + "1]",
 		"lists": "[" + strings.Repeat(`[1],`, 100_000) + "1]", "numbers": "[" + strings.Repeat(`1234,`, 200_000) + "1]",
 		"text": `"` + strings.Repeat("x", 2_000_000) + `"`, "keys": "{" + strings.Join(keys, ",") + "}",
+		"nested": strings.Repeat(`[{"a":"\\u0041","b":{"c":[true,null,"d"]}},`, 9_000) + "1" + strings.Repeat("]", 9_000),
 	} {
 		before := heap()
 		var value any
@@ -53,6 +54,9 @@ func TestTheFootprintOfAValueIsCloseToItsMemory(t *testing.T) {
 		runtime.KeepAlive(value)
 		if estimate < taken/2 || estimate > 2*taken {
 			t.Errorf("%s: %d bytes, estimated as %d", name, taken, estimate)
+		}
+		if got := textFootprint([]byte(text)); got != estimate {
+			t.Errorf("%s: by the text, it is estimated as %d, want %d", name, got, estimate)
 		}
 	}
 }

@@ -199,7 +199,8 @@ func (m *manager) environment(api client.Client) (environment, error) {
 	if m.env != nil {
 		return *m.env, nil
 	}
-	config := api.RESTConfig()
+	config, mark := api.RESTConfig(), newMark()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &reducer{next, mark} })
 	dyn, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return environment{}, err
@@ -209,7 +210,7 @@ func (m *manager) environment(api client.Client) (environment, error) {
 		return environment{}, err
 	}
 	m.env = &environment{
-		dynamic: dyn, transport: m.options.Transport, workers: m.options.Workers, fieldManager: m.options.ServerSide, tags: newTags(keptResponses),
+		dynamic: dyn, transport: m.options.Transport, workers: m.options.Workers, fieldManager: m.options.ServerSide, tags: newTags(keptResponses), mark: mark,
 		resources: &resources{discovery: disc, allow: m.options.AllowKinds, age: m.options.Discovery, known: map[string]group{}},
 	}
 	return *m.env, nil
