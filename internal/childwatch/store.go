@@ -163,12 +163,32 @@ func keyOf(info kind.Info, id object.Identity) children.Key {
 	return children.Key{APIVersion: info.APIVersion(), Kind: info.Kind, Namespace: id.Namespace, Name: id.Name}
 }
 
-// Of returns the known children of an owner, in no order.
+// Of returns the known children of an owner, in no order. Clients can create any number of objects
+// that look like children; see [Store.Applied].
 func (s *Store) Of(owner string) []*Child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []*Child
 	for e := range s.all.of(owner) {
+		all = append(all, e.child())
+	}
+	return all
+}
+
+// Applied returns the known children of an owner that the operator has applied, without
+// [Child.Orphan], in no order. It returns at most so many. Clients can create any number of
+// objects that look like children, but the operator has not applied them.
+func (s *Store) Applied(owner string, most int) []*Child {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*Child
+	for e := range s.all.of(owner) {
+		if !e.applied || e.orphan {
+			continue
+		}
+		if len(all) == most {
+			break
+		}
 		all = append(all, e.child())
 	}
 	return all

@@ -139,6 +139,37 @@ func TestOwnersWakeIfTheirChildHasChanged(t *testing.T) {
 	}
 }
 
+// Clients can create any number of objects that look like children of one owner. Each change of one
+// is a turn of the owner, with the lock of the children of all owners.
+func TestForgedChildrenCostTheirOwnerNothing(t *testing.T) {
+	s := store()
+	for i := range 1000 {
+		forged := state{version: 5, owner: ownerA}.child(t, s)
+		forged.Name, forged.UID, forged.Applied = fmt.Sprint("forged-", i), fmt.Sprint("u-", i), false
+		packed, err := object.ParseWhole(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"ns","uid":%q,"resourceVersion":"5"}}`, forged.Name, forged.UID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged.packed = s.packer(configs).Pack(packed)
+		s.update(forged, false)
+	}
+	if n := len(s.Of(ownerA)); n != 1000 {
+		t.Fatalf("%d children are known", n)
+	}
+	own := state{version: 6, owner: ownerA}.child(t, s)
+	own.Applied = true
+	s.update(own, false)
+	if got := s.Applied(ownerA, 10); len(got) != 1 || got[0].UID != own.UID {
+		t.Errorf("got %v, want the applied one", got)
+	}
+	if got := s.Applied(ownerA, 0); len(got) != 0 {
+		t.Errorf("got %v, want none", got)
+	}
+	if n := testing.AllocsPerRun(10, func() { s.Applied(ownerA, 10) }); n > 20 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func TestStoreFindsChildrenByNameAndOwner(t *testing.T) {
 	s := store()
 	first := state{version: 5, owner: ownerA}.child(t, s)

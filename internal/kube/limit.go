@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -39,14 +40,14 @@ type tenantKey struct{}
 
 // For returns a context for requests that are made for an object of the namespace. They count
 // as requests of that namespace, whatever namespaces they read and write. Otherwise one tenant
-// could occupy the share of a namespace that the handlers of all tenants read. For a
-// cluster-scoped object, the namespace is empty, and requests count for their own namespaces.
+// could occupy the share of a namespace that the handlers of all tenants read, or delay the
+// requests of cluster-scoped objects to its namespace. For these, namespace is empty.
 func For(ctx context.Context, namespace string) context.Context {
-	if namespace == "" {
-		return ctx
-	}
-	return context.WithValue(ctx, tenantKey{}, namespace)
+	return context.WithValue(ctx, tenantKey{}, cmp.Or(namespace, clusterScoped))
 }
+
+// clusterScoped is the tenant of all cluster-scoped objects. No namespace can have this name.
+const clusterScoped = "/"
 
 // tenantOf returns the namespace that a request counts for.
 func tenantOf(ctx context.Context, target string) string {

@@ -94,11 +94,32 @@ func TestRequestsCountForTheNamespaceOfTheHandledObject(t *testing.T) {
 				if took := time.Since(began); took != time.Second {
 					t.Errorf("the request of another tenant took %s", took)
 				}
+				for range 100 { // of handlers in the namespace that is read
+					all.Go(func() {
+						if err := get("shared"); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				synctest.Wait()
+				began = time.Now()
+				if err := get(""); err != nil { // of a cluster-scoped object
+					t.Error(err)
+				}
+				if took := time.Since(began); took > 3*time.Second {
+					t.Errorf("the request of a cluster-scoped object took %s", took)
+				}
 				all.Wait()
 			})
 		})
 	}
-	if got := tenantOf(For(t.Context(), ""), "target"); got != "target" {
-		t.Errorf("for a cluster-scoped object: got %q", got)
+	for got, want := range map[string]string{
+		tenantOf(For(t.Context(), ""), "target"):  clusterScoped,
+		tenantOf(For(t.Context(), "ns"), "other"): "ns",
+		tenantOf(t.Context(), "target"):           "target",
+	} {
+		if got != want {
+			t.Errorf("got the tenant %q, want %q", got, want)
+		}
 	}
 }
