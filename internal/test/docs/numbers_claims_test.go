@@ -104,6 +104,7 @@ func claims(t *testing.T) map[string][]string {
 		"docs/admission.md": {
 			fmt.Sprintf("`Overlap`, %d minutes", duration("webhook", "defaultOverlap")/time.Minute),
 			mib(review.MaxBody) + " MiB | 413",
+			"(`userInfo`) | " + kib(constant("internal/admission", "maxUser")) + " KiB | 400",
 			seconds(review.ReadTimeout) + " s | 408",
 			mib(review.Bytes) + " MiB | further reviews wait",
 			inWords(t, duration("internal/admission", "slowAfter")) + " at less than " + kib(constant("internal/admission", "slowRate")) + " KiB/s",
