@@ -127,6 +127,10 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 			return conns.explain(o)
 		case unknown:
 			return &UnknownOutcomeError{Code: o.code, Err: o.err}
+		case again:
+			if attempt > 1 && r.cannotBeApplied(o) {
+				return conns.explain(o)
+			}
 		case login:
 			attempt--
 			unauthorized = o.err

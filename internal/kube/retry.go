@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
@@ -63,6 +64,13 @@ func decide(o outcome, repeatable bool) verdict {
 		return again
 	}
 	return answer
+}
+
+// cannotBeApplied reports whether a retry that ends with this outcome is the last one. A client that may
+// edit an object can write managedFields with which every server-side apply fails with the status 500.
+// The caller's other objects must not wait for all retries then.
+func (r *call) cannotBeApplied(o outcome) bool {
+	return o.code == http.StatusInternalServerError && r.contentType == string(types.ApplyPatchType)
 }
 
 // maybeApplied reports whether the server may have applied the request, or may still

@@ -26,6 +26,11 @@ func patchIt(ctx context.Context, c *Client) error {
 	return err
 }
 
+func applyIt(ctx context.Context, c *Client) error {
+	_, err := c.Patch(ctx, podA, types.ApplyPatchType, []byte(`{}`))
+	return err
+}
+
 func create(ctx context.Context, c *Client) error {
 	_, err := c.Create(ctx, Target{Info: pods, Namespace: "ns"}, []byte(`{}`))
 	return err
@@ -74,6 +79,9 @@ func TestRetries(t *testing.T) {
 		"patch: no response":             {request: patchIt, script: []scripted{never, success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not: no response within 30s"},
 		"patch: gateway timeout":         {request: patchIt, script: []scripted{refusal(504, "Timeout"), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not: no way"},
 		"patch: bad gateway":             {request: patchIt, script: []scripted{reply(502, ""), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not"},
+		"apply: an explicit refusal":     {request: applyIt, script: []scripted{refusal(500, ""), success}, at: []string{"0s", "1s"}},
+		"apply: broken managedFields":    {request: applyIt, script: []scripted{refusal(500, ""), refusal(500, ""), success}, at: []string{"0s", "1s"}, want: "patch pods.v1 ns/a: "},
+		"apply: other refusals":          {request: applyIt, script: []scripted{refusal(503, ""), refusal(503, ""), refusal(429, ""), success}, at: []string{"0s", "1s", "2s", "4s"}},
 		"patch: storage timeout":         {request: patchIt, script: []scripted{reply(500, `{"kind":"Status","message":"etcdserver: request timed out"}`), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not"},
 		"patch: too large to be stored":  {request: patchIt, script: []scripted{reply(500, `{"kind":"Status","message":"etcdserver: request is too large"}`), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: etcdserver: request is too large"},
 		"patch: too large to be sent":    {request: patchIt, script: []scripted{reply(500, `{"kind":"Status","message":"rpc error: code = ResourceExhausted desc = trying to send message larger than max (2100000 vs. 2097152)"}`), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: rpc error"},
