@@ -15,7 +15,10 @@ import (
 // API server. Namespaces only divide the share of their client: a client gains nothing by
 // namespaces that it invents.
 //
-// The sum of all acquired weights never exceeds the size. A weight above the limit of a
+// If slow requests of several tenants have all of their client's share, each other namespace can still
+// have one small weight of the spare, which is beyond the size.
+//
+// The sum of all acquired weights never exceeds the size and the spare. A weight above the limit of a
 // namespace counts as that limit, so the rest is left for others. In the budgets of
 // [newBudget], that limit is more than half: at most one such request is served at the same
 // time. The others have less than half of the size in addition to its real weight.
@@ -24,13 +27,16 @@ type budget struct {
 	most  int64 // of one client, whatever the others have
 	each  int64 // of one namespace of a client, whatever the others have
 	queue int   // the maximum number of waiters of a client; 0 means no limit
+	spare int64 // beyond the size, for namespaces that have nothing; 0 means none
+	crumb int64 // the largest weight that one of them can have of the spare
 
 	// pressed is called while there is no room. It tries to make room and returns the
 	// time until it must be called again. May be nil.
 	pressed func() time.Duration
 
 	mu      sync.Mutex
-	used    int64
+	used    int64             // the sum of what the clients have, each up to the most of one client
+	total   int64             // the sum of all acquired weights
 	turns   int64             // how many waiters were served
 	peers   map[string]*share // by the host of the client; those with something only
 	due     time.Time         // of the next call of pressed
@@ -44,6 +50,13 @@ func newBudget(size int64) budget { return sharedBudget(size, threeQuarters(size
 // sharedBudget returns a budget of which one client can have this much.
 func sharedBudget(size, most int64) budget {
 	return budget{size: size, most: most, each: threeQuarters(most)}
+}
+
+// splitBudget returns a budget that keeps a fifth of the size as its spare.
+func splitBudget(size, crumb int64) budget {
+	b := newBudget(size - size/5)
+	b.spare, b.crumb = size/5, crumb
+	return b
 }
 
 // threeQuarters leaves at least one for others if it can.
@@ -127,8 +140,14 @@ func (b *budget) of(by sender) (*share, *line) {
 // give adds an acquired weight to all sums. The lock must be held.
 func (b *budget) give(to sender, weight int64) {
 	s, l := b.of(to)
-	b.used += weight
+	b.add(s, l, weight)
+}
+
+func (b *budget) add(s *share, l *line, weight int64) {
+	b.used -= min(s.used, b.most)
 	s.used += weight
+	b.used += min(s.used, b.most)
+	b.total += weight
 	l.used += weight
 }
 
@@ -256,12 +275,12 @@ func (b *budget) serve() {
 	for {
 		s, l := b.next()
 		if l == nil || b.used+l.waiting[0].weight > b.size {
-			return
+			if s, l = b.neediest(); l == nil {
+				return
+			}
 		}
 		w := l.waiting[0]
-		b.used += w.weight
-		s.used += w.weight
-		l.used += w.weight
+		b.add(s, l, w.weight)
 		l.waiting = slices.Delete(l.waiting, 0, 1)
 		b.turns++
 		s.turn, l.turn = b.turns, b.turns
@@ -297,6 +316,30 @@ func (s *share) next(each int64) (next *line) {
 		}
 	}
 	return next
+}
+
+// neediest returns the client and the namespace that must be served next of the spare, or nil: a
+// namespace that has nothing and waits for little. One client can have three quarters of the spare.
+// The lock must be held.
+func (b *budget) neediest() (next *share, line *line) {
+	if b.spare == 0 {
+		return nil, nil
+	}
+	for _, s := range b.peers {
+		for _, l := range s.lines {
+			if l.used > 0 || len(l.waiting) == 0 {
+				continue
+			}
+			w := l.waiting[0]
+			if w.weight > b.crumb || b.total+w.weight > b.size+b.spare || s.used+w.weight > b.most+threeQuarters(b.spare) {
+				continue
+			}
+			if next == nil || before(s.used, next.used, s.turn, next.turn, w, line.waiting[0]) {
+				next, line = s, l
+			}
+		}
+	}
+	return next, line
 }
 
 // before reports whether a must be served before b: who has less, was served longer ago,

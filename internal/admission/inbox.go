@@ -17,6 +17,9 @@ const (
 	// reviews are smaller.
 	smallBody = 64 << 10
 
+	// middling is the size up to which a body may use the spare of the room for large ones.
+	middling = 512 << 10
+
 	// headSize is the size of the part that is read of a body that is too long.
 	headSize = 4 << 10
 
@@ -98,7 +101,7 @@ type letter struct {
 func (l *letter) sender() sender { return sender{l.peer, l.namespace} }
 
 func newInbox(bytes int64) *inbox {
-	b := &inbox{most: maxLetters, small: newBudget(bytes / 3), large: newBudget(bytes - bytes/3), answers: newBudget(bytes / 3), places: newBudget(maxBodies), letters: map[*letter]struct{}{}, peers: map[string]int{}}
+	b := &inbox{most: maxLetters, small: splitBudget(bytes/3, smallBody), large: splitBudget(bytes-bytes/3, middling), answers: newBudget(bytes / 3), places: newBudget(maxBodies), letters: map[*letter]struct{}{}, peers: map[string]int{}}
 	b.small.pressed = func() time.Duration { return b.dropSlow(func(l *letter) bool { return l.small > 0 }) }
 	b.large.pressed = func() time.Duration { return b.dropSlow(func(l *letter) bool { return l.large > 0 }) }
 	b.large.queue, b.answers.queue, b.answers.pressed = maxWaitingBodies, maxWaitingBodies, b.dropUnread

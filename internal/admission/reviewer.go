@@ -38,7 +38,8 @@ type ReviewerOptions struct {
 	Timeout time.Duration
 	// InFlight limits the reviews of one client that are handled concurrently. A third
 	// more can be handled for other clients. One namespace of a client can have three
-	// quarters. Default: 64.
+	// quarters. Namespaces without a review can have one each beyond that, up to three quarters
+	// of this number. Default: 64.
 	InFlight int
 	// Bytes limits the memory for the bodies of all reviews. If there is no room, bodies
 	// that arrive slowly are dropped. Default: 48 MiB.
@@ -109,10 +110,17 @@ func NewReviewer(handlers handler.Set, o ReviewerOptions) *Reviewer {
 		handlers:        handlers.Of(handler.Reviews),
 		inbox:           newInbox(max(o.Bytes, 2*o.MaxBody)),
 		lanes: lanes{
-			ordinary: newBudget(max(1, o.Memory/5)), costly: newBudget(max(1, o.Memory-o.Memory/5)),
-			slots: sharedBudget(int64(max(1, o.InFlight)+max(1, o.InFlight/3)), int64(max(1, o.InFlight))),
+			ordinary: splitBudget(max(1, o.Memory/5), smallCost/2), costly: newBudget(max(1, o.Memory-o.Memory/5)),
+			slots: slotsFor(int64(max(1, o.InFlight))),
 		},
 	}
+}
+
+// slotsFor returns the budget for the number of reviews. Its spare is as much as one client can have.
+func slotsFor(inFlight int64) budget {
+	b := sharedBudget(inFlight+max(1, inFlight/3), inFlight)
+	b.spare, b.crumb = inFlight, 1
+	return b
 }
 
 // Discovered sets the resources of the cluster.

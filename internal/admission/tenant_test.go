@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -110,6 +111,50 @@ func TestAFloodOfOneTenantDoesNotDelayTheReviewsOfOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Slow reviews of several tenants have all that one client can have. A tenant that has nothing must
+// not wait for their ends.
+func TestSlowReviewsOfSeveralTenantsDoNotDelayThoseOfOthers(t *testing.T) {
+	for name, spec := range map[string]any{"small": "x", "small bodies": strings.Repeat("x", 60_000), "large bodies": strings.Repeat("x", 500_000)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd(t)
+				for n := range 3 {
+					stop := c.flood(100, "10.0.0.1", c.review(fmt.Sprint("attacker-", n), "slow", spec))
+					defer stop()
+				}
+				time.Sleep(2500 * time.Millisecond)
+				for size, spec := range map[string]any{"small": "x", "40 KB": strings.Repeat("x", 40_000), "300 KB": strings.Repeat("x", 300_000)} {
+					for n := range 5 {
+						if code, took := c.send(t.Context(), "10.0.0.1", c.review(fmt.Sprint("victim-", n), "x", spec)); code != http.StatusOK || took > 0 {
+							t.Errorf("a review of another tenant, %s, got %d after %v", size, code, took)
+						}
+					}
+				}
+				if n := c.v.Load().InFlight; n > 2*64 {
+					t.Errorf("%d reviews of one client are handled", n)
+				}
+			})
+		})
+	}
+}
+
+// A network peer can invent namespaces. It cannot have the places of other clients with them.
+func TestInventedNamespacesLeavePlacesForOtherClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		for n := range 200 {
+			stop := c.flood(1, "10.0.0.6", c.review(fmt.Sprint("invented-", n), "slow", "x"))
+			defer stop()
+		}
+		time.Sleep(1500 * time.Millisecond)
+		for n := range 3 {
+			if code, took := c.send(t.Context(), "10.0.0.1", c.review(fmt.Sprint("victim-", n), "x", "x")); code != http.StatusOK || took > 0 {
+				t.Errorf("a review of the API server got %d after %v", code, took)
+			}
+		}
+	})
 }
 
 // withLongName returns a review of an object with such a long name that its beginning has no

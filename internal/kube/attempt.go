@@ -157,7 +157,9 @@ func (o outcome) learnt(path string) learnt {
 	switch {
 	case o.code == http.StatusTooManyRequests && strings.HasSuffix(path, "/eviction"):
 		return nothing
-	case o.late(), o.code == http.StatusTooManyRequests:
+	case o.late():
+		return unanswered
+	case o.code == http.StatusTooManyRequests:
 		return overloaded
 	case o.code/100 == 2:
 		return succeeded

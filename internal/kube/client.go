@@ -153,6 +153,7 @@ func NewClient(cfg *rest.Config, o Options) (*Client, error) {
 		openings: newLimiter(InFlight{Start: maxOpenings, Min: maxOpenings, Max: maxOpenings}),
 		large:    newLimiter(InFlight{Start: maxLarge, Min: maxLarge, Max: maxLarge}),
 	}}
+	c.shared.large.strict = true // it limits memory
 	if err := c.Use(cfg); err != nil {
 		return nil, err
 	}

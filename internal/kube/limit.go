@@ -19,6 +19,9 @@ type InFlight struct {
 // slowResponse is the time from which a response is slow.
 const slowResponse = 500 * time.Millisecond
 
+// stuckAfter is the time without a free slot after which slow requests count as having all slots.
+const stuckAfter = time.Second
+
 // adapt returns the limit after a request has finished. busy is the number of requests
 // in flight, including this one.
 func (b InFlight) adapt(limit float64, busy int, took time.Duration, overloaded bool) float64 {
@@ -59,15 +62,20 @@ func tenantOf(ctx context.Context, target string) string {
 
 // limiter hands out slots for requests. Namespaces take turns, and one namespace has at most
 // three quarters of the slots, so many slow requests for the objects of one tenant do not delay
-// those for others. The requests of one namespace are served in order of arrival.
+// those for others. If slow requests of several tenants have all slots, each other namespace can
+// have one request beyond the limit, up to as many as the limit at the start. The requests of one
+// namespace are served in order of arrival.
 type limiter struct {
 	bounds InFlight
+	strict bool // no request goes beyond the limit
 
 	mu      sync.Mutex
 	limit   float64
 	busy    int
 	held    map[string]int             // the requests in flight, by namespace
+	moved   time.Time                  // when a slot within the limit was taken last
 	cuts    int                        // number of times that the limit was halved
+	quick   time.Time                  // when a request succeeded last whose response was not slow
 	waiting map[string][]chan struct{} // by namespace; each is closed when its slot is granted
 	order   []string                   // the namespaces in waiting; the first is served next
 }
@@ -101,14 +109,23 @@ func (l *limiter) acquire(ctx context.Context, namespace string) (slot, error) {
 	l.waiting[namespace] = append(l.waiting[namespace], granted)
 	l.mu.Unlock()
 
-	select {
-	case <-granted:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return slot{l.cuts, namespace, time.Now()}, nil
-	case <-ctx.Done():
-		l.abandon(namespace, granted)
-		return slot{}, context.Cause(ctx)
+	again := time.NewTimer(stuckAfter)
+	defer again.Stop()
+	for {
+		select {
+		case <-granted:
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return slot{l.cuts, namespace, time.Now()}, nil
+		case <-again.C:
+			l.mu.Lock()
+			l.grant()
+			l.mu.Unlock()
+			again.Reset(stuckAfter)
+		case <-ctx.Done():
+			l.abandon(namespace, granted)
+			return slot{}, context.Cause(ctx)
+		}
 	}
 }
 
@@ -142,12 +159,18 @@ func (l *limiter) abandon(namespace string, granted chan struct{}) {
 // free reports whether there is a slot for the namespace.
 func (l *limiter) free(namespace string) bool {
 	limit := int(l.limit)
-	return l.busy < limit && l.held[namespace] < limit-limit/4
+	if l.busy < limit {
+		return l.held[namespace] < limit-limit/4
+	}
+	return !l.strict && l.held[namespace] == 0 && l.busy < limit+l.bounds.Start && time.Since(l.moved) >= stuckAfter
 }
 
 func (l *limiter) take(namespace string) {
 	l.busy++
 	l.held[namespace]++
+	if l.busy <= int(l.limit) {
+		l.moved = time.Now()
+	}
 }
 
 func (l *limiter) give(namespace string) {
@@ -162,13 +185,19 @@ func (l *limiter) release(s slot, learnt learnt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case learnt == overloaded && s.cuts == l.cuts:
+	case learnt == unanswered && l.quick.After(s.began):
+		// The server is fast for others. The object may be slow because of its webhooks.
+	case (learnt == overloaded || learnt == unanswered) && s.cuts == l.cuts:
 		// Only the first rejection under one limit counts, or one burst of rejections
 		// would reduce the limit to its minimum.
 		l.cuts++
 		l.limit = l.bounds.adapt(l.limit, l.busy, time.Since(s.began), true)
 	case learnt == succeeded:
-		l.limit = l.bounds.adapt(l.limit, l.busy, time.Since(s.began), false)
+		took := time.Since(s.began)
+		l.limit = l.bounds.adapt(l.limit, l.busy, took, false)
+		if took < slowResponse {
+			l.quick = time.Now()
+		}
 	}
 	l.give(s.namespace)
 	l.grant()
@@ -202,4 +231,5 @@ const (
 	nothing learnt = iota
 	succeeded
 	overloaded
+	unanswered // in time
 )

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -289,5 +290,101 @@ func TestASmallLimitIsForAnyNamespace(t *testing.T) {
 		if _, err := l.acquire(ctx, "a"); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Two tenants with slow requests have all slots. Each namespace without a request gets one slot more:
+// the first after a moment, and the next ones at once, until the slow requests end.
+func TestSlowRequestsOfSeveralNamespacesLeaveASlotForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(InFlight{Start: 8, Min: 8, Max: 8})
+		var slow sync.WaitGroup
+		for i := range 20 {
+			slow.Go(func() {
+				s, err := l.acquire(t.Context(), []string{"a", "b"}[i%2])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(20 * time.Second)
+				l.release(s, nothing)
+			})
+		}
+		synctest.Wait()
+		if _, busy, _ := l.load(); busy != 8 {
+			t.Fatalf("%d are in flight, want 8", busy)
+		}
+		began := time.Now()
+		var others sync.WaitGroup
+		for i := range 10 {
+			others.Go(func() {
+				for range 2 {
+					s, err := l.acquire(t.Context(), fmt.Sprint("other-", i))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if _, busy, _ := l.load(); busy > 16 {
+						t.Errorf("%d are in flight, more than twice the limit", busy)
+					}
+					time.Sleep(100 * time.Millisecond)
+					l.release(s, nothing)
+				}
+			})
+		}
+		others.Wait()
+		if took := time.Since(began); took > stuckAfter+time.Second {
+			t.Errorf("two requests each of ten other namespaces took %v", took)
+		}
+		slow.Wait()
+		if l.busy != 0 || len(l.held) != 0 || len(l.waiting) != 0 || len(l.order) != 0 {
+			t.Errorf("at the end, %d slots are busy: %v", l.busy, l.held)
+		}
+	})
+}
+
+func TestNothingExceedsAStrictLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(InFlight{Start: 1, Min: 1, Max: 1})
+		l.strict = true
+		s, err := l.acquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := l.acquire(ctx, "b"); err == nil {
+			t.Error("another request is in flight")
+		}
+		l.release(s, nothing)
+	})
+}
+
+// Webhooks can make the writes of one object as slow as they like. Such a timeout is no sign that the
+// server has too much to do, if it answers others quickly.
+func TestATimeoutReducesTheLimitOnlyIfNothingIsFast(t *testing.T) {
+	for name, c := range map[string]struct {
+		other time.Duration // the time of another request; 0 means none
+		want  float64
+	}{
+		"no other request": {0, 8}, "another is fast": {100 * time.Millisecond, 16}, "another is slow": {slowResponse, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLimiter(InFlight{Start: 16, Min: 1, Max: 16})
+				late, _ := l.acquire(t.Context(), "a")
+				if c.other > 0 {
+					time.Sleep(time.Second)
+					s, _ := l.acquire(t.Context(), "b")
+					time.Sleep(c.other)
+					l.release(s, succeeded)
+				}
+				time.Sleep(30 * time.Second)
+				l.release(late, unanswered)
+				if l.limit != c.want {
+					t.Errorf("the limit is %v, want %v", l.limit, c.want)
+				}
+			})
+		})
 	}
 }
