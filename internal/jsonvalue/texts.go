@@ -1,9 +1,15 @@
 package jsonvalue
 
-import "reflect"
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+)
 
 // TextSize returns the length of the texts in a value, or more than the limit if they are longer: it
-// stops counting then. Values of Go may share a text that their JSON repeats.
+// stops counting then. Values of Go may share a text that their JSON repeats. Values that encode
+// themselves have no texts, unless they are unstructured objects or have a field Raw: their contents
+// may be guarded by a lock that only their methods know.
 func TextSize(v any, limit int) int {
 	e := extent{left: limit, values: mostVisited}
 	e.take(reflect.ValueOf(v), 0)
@@ -38,6 +44,9 @@ func (e *extent) take(v reflect.Value, level int) bool {
 		e.left = -1
 		return false
 	}
+	if encodesItself(v) {
+		return e.own(v, level)
+	}
 	switch v.Kind() {
 	case reflect.String:
 		e.left -= v.Len()
@@ -53,12 +62,61 @@ func (e *extent) take(v reflect.Value, level int) bool {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if field := v.Field(i); field.CanInterface() && !e.take(field, level+1) { // others have no JSON
+			field := v.Field(i)
+			if !field.CanInterface() || v.Type().Field(i).Tag.Get("json") == "-" { // it has no JSON
+				continue
+			}
+			if !e.take(field, level+1) {
 				return false
 			}
 		}
 	}
 	return e.left >= 0
+}
+
+// own subtracts the known parts of a value that encodes itself.
+func (e *extent) own(v reflect.Value, level int) bool {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return true
+	}
+	if v.CanAddr() {
+		v = v.Addr()
+	}
+	if v.CanInterface() {
+		if object, ok := v.Interface().(interface{ UnstructuredContent() map[string]any }); ok {
+			return e.take(reflect.ValueOf(object.UnstructuredContent()), level+1)
+		}
+	}
+	switch v = reflect.Indirect(v); v.Kind() {
+	case reflect.Slice, reflect.String: // such as json.RawMessage
+		e.left -= v.Len()
+	case reflect.Struct: // such as a RawExtension
+		if raw := v.FieldByName("Raw"); raw.IsValid() && raw.Kind() == reflect.Slice {
+			e.left -= raw.Len()
+		}
+	}
+	return e.left >= 0
+}
+
+var (
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// encodesItself reports whether a method of the value encodes it.
+func encodesItself(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Invalid, reflect.Interface:
+		return false
+	}
+	t := v.Type()
+	if t.PkgPath() == "" && (t.Kind() != reflect.Pointer || t.Elem().PkgPath() == "") {
+		return false // as values of JSON: it has no methods
+	}
+	if v.CanAddr() {
+		t = reflect.PointerTo(t)
+	}
+	return t.Implements(jsonMarshaler) || t.Implements(textMarshaler)
 }
 
 func (e *extent) elements(v reflect.Value, level int) bool {

@@ -1,7 +1,9 @@
 package jsonvalue
 
 import (
+	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -88,5 +90,56 @@ func TestHiddenTextsDoNotCount(t *testing.T) {
 	}
 	if n := TextSize([]time.Time{time.Now().In(zone)}, 1000); n != 0 {
 		t.Errorf("got %d", n)
+	}
+}
+
+// guarded encodes itself, because its map has a lock.
+type guarded struct {
+	lock sync.Mutex
+	M    map[string]string
+}
+
+func (g *guarded) MarshalJSON() ([]byte, error) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	return json.Marshal(len(g.M))
+}
+
+// unstructured is like the type of Kubernetes.
+type unstructured struct{ Object map[string]any }
+
+func (u *unstructured) MarshalJSON() ([]byte, error)        { return json.Marshal(u.Object) }
+func (u *unstructured) UnstructuredContent() map[string]any { return u.Object }
+
+type extension struct{ Raw []byte }
+
+func (e extension) MarshalJSON() ([]byte, error) { return e.Raw, nil }
+
+// A map may be changed while package json does not read it.
+func TestFieldsThatPackageJSONDoesNotReadAreNotRead(t *testing.T) {
+	text := strings.Repeat("x", 1000)
+	type hidden struct {
+		Name  string
+		Cache map[string]string `json:"-"`
+		Dash  string            `json:"-,"`
+	}
+	var none *guarded
+	object := unstructured{map[string]any{"a": text}}
+	for name, c := range map[string]struct {
+		value any
+		want  int
+	}{
+		"hidden":                 {hidden{text, map[string]string{text: text}, "dash"}, 1004},
+		"guarded":                {&guarded{M: map[string]string{text: text}}, 0},
+		"guarded in a struct":    {&struct{ G guarded }{guarded{M: map[string]string{text: text}}}, 0},
+		"no pointer":             {none, 0},
+		"unstructured":           {&object, 1001},
+		"unstructured in a list": {[]unstructured{object}, 1001},
+		"raw JSON":               {json.RawMessage(text), 1000},
+		"an extension":           {[]extension{{[]byte(text)}}, 1000},
+	} {
+		if got := TextSize(c.value, 4500); got != c.want {
+			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
 	}
 }

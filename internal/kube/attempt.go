@@ -117,10 +117,14 @@ func roundTrip(ctx context.Context, conns *conns, r *call) (*http.Response, outc
 			GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 		})
 	}
-	resp, err := conns.via(r.route).RoundTrip(conns.request(ctx, r))
+	request := conns.request(ctx, r)
+	resp, err := conns.via(r.route).RoundTrip(request)
 	if err != nil {
 		sent := connected.Load() || !conns.traced && !neverSent(err)
 		return nil, outcome{err: err, sent: sent}
+	}
+	if resp.Request == nil { // of a custom transport
+		resp.Request = request
 	}
 	o := outcome{code: resp.StatusCode, sent: true}
 	if resp.StatusCode/100 != 2 {

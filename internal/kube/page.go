@@ -27,6 +27,7 @@ func (c *Client) Page(ctx context.Context, info kind.Info, ns string, o ListOpti
 	var tooLarge bool
 	most := 0 // the number of objects that fit; 0 means unknown
 	for {
+		items, tooLarge = nil, false // a request may fail before its response is read
 		err = c.do(ctx, &call{verb: "list", method: http.MethodGet, target: Target{Info: info, Namespace: ns}, query: query, repeatable: true,
 			read: func(a *response) (err error) {
 				size := 0

@@ -1,6 +1,9 @@
 package kube
 
 import (
+	"context"
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,6 +69,26 @@ func TestAPageOfLargeObjectsIsRequestedAgainWithFewer(t *testing.T) {
 	client, _ = f.client(t)
 	if items, _, err := client.Page(t.Context(), pods, "ns", ListOptions{}, ""); err != nil || len(items) != 4 || len(f.requests) != 2 {
 		t.Errorf("without limits of the server: got %d objects in %d requests, %v", len(items), len(f.requests), err)
+	}
+}
+
+// The page is requested again after it was too large. That request can fail.
+func TestAPageOfLargeObjectsMayFailWhenItIsRequestedAgain(t *testing.T) {
+	large := strings.ReplaceAll(page("9", "", "a", "b", "c", "d", "e"), `"metadata":{"name"`, `"data":"`+strings.Repeat("x", LargePage/3)+`","metadata":{"name"`)
+	f := answers(ok(large), reply(403, `{"kind":"Status","status":"Failure","code":403,"reason":"Forbidden"}`))
+	client, _ := f.client(t)
+	if items, _, err := client.Page(t.Context(), pods, "ns", ListOptions{}, ""); !apierrors.IsForbidden(err) || len(items) != 0 || len(f.requests) != 2 {
+		t.Errorf("got %d objects in %d requests, %v", len(items), len(f.requests), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	f = answers(ok(large), func(*http.Request) (*http.Response, error) {
+		cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	client, _ = f.client(t)
+	if _, _, err := client.Page(ctx, pods, "ns", ListOptions{}, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: got %v", err)
 	}
 }
 

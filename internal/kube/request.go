@@ -95,6 +95,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 	var auth authWait
 	var unauthorized error // the last 401, if no other response came since
 	var left time.Duration // rest of a pause that was cut short
+	var inapplicable bool  // an attempt ended like one that can never succeed
 	for attempt := 1; ; attempt++ {
 		conns, err := c.admitted(ctx)
 		if err != nil {
@@ -128,8 +129,11 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		case unknown:
 			return &UnknownOutcomeError{Code: o.code, Err: o.err}
 		case again:
-			if attempt > 1 && r.cannotBeApplied(o) {
-				return conns.explain(o)
+			if r.cannotBeApplied(o) {
+				if inapplicable {
+					return conns.explain(o)
+				}
+				inapplicable = true
 			}
 		case login:
 			attempt--

@@ -66,9 +66,9 @@ func decide(o outcome, repeatable bool) verdict {
 	return answer
 }
 
-// cannotBeApplied reports whether a retry that ends with this outcome is the last one. A client that may
-// edit an object can write managedFields with which every server-side apply fails with the status 500.
-// The caller's other objects must not wait for all retries then.
+// cannotBeApplied reports whether the second attempt with this outcome is the last one. A client that
+// may edit an object can write managedFields with which every server-side apply fails with the status
+// 500. The caller's other objects must not wait for all retries then.
 func (r *call) cannotBeApplied(o outcome) bool {
 	return o.code == http.StatusInternalServerError && r.contentType == string(types.ApplyPatchType)
 }

@@ -81,6 +81,7 @@ func TestRetries(t *testing.T) {
 		"patch: bad gateway":             {request: patchIt, script: []scripted{reply(502, ""), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not"},
 		"apply: an explicit refusal":     {request: applyIt, script: []scripted{refusal(500, ""), success}, at: []string{"0s", "1s"}},
 		"apply: broken managedFields":    {request: applyIt, script: []scripted{refusal(500, ""), refusal(500, ""), success}, at: []string{"0s", "1s"}, want: "patch pods.v1 ns/a: "},
+		"apply: one 500 after others":    {request: applyIt, script: []scripted{refusal(503, ""), refusal(500, ""), success}, at: []string{"0s", "1s", "2s"}},
 		"apply: other refusals":          {request: applyIt, script: []scripted{refusal(503, ""), refusal(503, ""), refusal(429, ""), success}, at: []string{"0s", "1s", "2s", "4s"}},
 		"patch: storage timeout":         {request: patchIt, script: []scripted{reply(500, `{"kind":"Status","message":"etcdserver: request timed out"}`), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not"},
 		"patch: too large to be stored":  {request: patchIt, script: []scripted{reply(500, `{"kind":"Status","message":"etcdserver: request is too large"}`), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: etcdserver: request is too large"},

@@ -1,6 +1,7 @@
 package metacontroller
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -9,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-
-	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // LastApplied is the annotation with the last desired form of a child.
@@ -54,7 +53,7 @@ func Merge(observed, desired map[string]any) (merged map[string]any, changed boo
 func Annotate(child, desired map[string]any) error {
 	clean := runtime.DeepCopyJSON(desired)
 	unstructured.RemoveNestedField(clean, "metadata", "annotations", LastApplied)
-	text, err := jsonvalue.Marshal(clean)
+	text, err := json.Marshal(clean) // escapes <, > and & like Metacontroller: other bytes would be a change
 	if err != nil {
 		return err
 	}

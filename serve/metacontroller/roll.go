@@ -3,14 +3,13 @@ package metacontroller
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // Labels of ControllerRevisions.
@@ -47,7 +46,7 @@ func Restored(parent *unstructured.Unstructured, patch map[string]any, paths []s
 
 // RevisionName returns the name of a parent's ControllerRevision.
 func RevisionName(plural, group, uid string, patch map[string]any) (string, error) {
-	text, err := jsonvalue.Marshal(patch)
+	text, err := json.Marshal(patch) // as Metacontroller does: the name depends on the bytes
 	if err != nil {
 		return "", err
 	}
