@@ -1,6 +1,7 @@
 package gopf
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -313,7 +314,7 @@ func TestObjectsInPathsTakeMemory(t *testing.T) {
 			held := 0
 			req := &handler.Request{Body: bodyOf(t, `{"metadata":{"name":"x"}}`), Patch: &patch.Patch{}}
 			if c.hold != nil {
-				req.Hold = func(_ string, bytes int, wait bool) bool {
+				req.Hold = func(_ context.Context, _ string, bytes int, wait, _ bool) bool {
 					held = bytes
 					return c.hold(bytes, wait)
 				}
@@ -337,7 +338,7 @@ func TestObjectsInPathsTakeMemory(t *testing.T) {
 			}
 		})
 	}
-	usual := &handler.Request{Body: bodyOf(t, `{"metadata":{"name":"x"}}`), Patch: &patch.Patch{}, Hold: func(string, int, bool) bool {
+	usual := &handler.Request{Body: bodyOf(t, `{"metadata":{"name":"x"}}`), Patch: &patch.Patch{}, Hold: func(context.Context, string, int, bool, bool) bool {
 		t.Error("a patch with few objects asks for memory")
 		return true
 	}}

@@ -1,6 +1,7 @@
 package gopf
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -141,7 +142,7 @@ func (p *Patch[T]) set(v any, path []string) {
 	if all/fewNested == (all-made)/fewNested {
 		return
 	}
-	if p.hold == nil && all > mostNested || p.hold != nil && !p.hold("patch", all*nestedMemory, true) {
+	if p.hold == nil && all > mostNested || p.hold != nil && !p.hold(context.Background(), "patch", all*nestedMemory, true, false) {
 		panic(fmt.Errorf("there is no memory for a patch with %d objects in its paths; merge a map instead, or increase the memory limit of the operator", all))
 	}
 }

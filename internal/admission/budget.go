@@ -45,18 +45,15 @@ type budget struct {
 
 // newBudget returns a budget of which one client can have three quarters, and one namespace
 // three quarters of the share of its client.
-func newBudget(size int64) budget { return sharedBudget(size, threeQuarters(size)) }
-
-// sharedBudget returns a budget of which one client can have this much.
-func sharedBudget(size, most int64) budget {
+func newBudget(size int64) budget {
+	most := threeQuarters(size)
 	return budget{size: size, most: most, each: threeQuarters(most)}
 }
 
 // splitBudget returns a budget that keeps a fifth of the size as its spare.
 func splitBudget(size, crumb int64) budget {
-	b := newBudget(size - size/5)
-	b.spare, b.crumb = size/5, crumb
-	return b
+	most := threeQuarters(size - size/5)
+	return budget{size: size - size/5, most: most, each: threeQuarters(most), spare: size / 5, crumb: crumb}
 }
 
 // threeQuarters leaves at least one for others if it can.

@@ -118,9 +118,7 @@ func NewReviewer(handlers handler.Set, o ReviewerOptions) *Reviewer {
 
 // slotsFor returns the budget for the number of reviews. Its spare is as much as one client can have.
 func slotsFor(inFlight int64) budget {
-	b := sharedBudget(inFlight+max(1, inFlight/3), inFlight)
-	b.spare, b.crumb = inFlight, 1
-	return b
+	return budget{size: inFlight + max(1, inFlight/3), most: inFlight, each: threeQuarters(inFlight), spare: inFlight, crumb: 1}
 }
 
 // Discovered sets the resources of the cluster.

@@ -35,7 +35,7 @@ type Client struct {
 	*Cluster
 	namespace string // the namespace of the object; "" means none
 	wrote     func() // called before each write. May be nil.
-	hold      func(of string, bytes int, wait bool) (ok bool)
+	hold      func(ctx context.Context, of string, bytes int, wait, always bool) (ok bool)
 }
 
 // writes records that the handler writes to the cluster by itself.
@@ -62,8 +62,8 @@ func (c *Client) MayWrite() error {
 }
 
 // For returns a client for the handlers of an object in the namespace; "" means none.
-// wrote is called before each write. Both functions may be nil.
-func (c *Cluster) For(namespace string, wrote func(), hold func(of string, bytes int, wait bool) (ok bool)) Client {
+// wrote is called before each write. hold counts memory like the Hold of package handler. Both functions may be nil.
+func (c *Cluster) For(namespace string, wrote func(), hold func(ctx context.Context, of string, bytes int, wait, always bool) (ok bool)) Client {
 	return Client{c, namespace, wrote, hold}
 }
 
@@ -302,10 +302,9 @@ func (c *Client) finish(ctx context.Context, obj client.Object, t kube.Target, b
 	if err != nil {
 		return outcome(err)
 	}
-	if t.Name, t.Subresource = body.Name, ""; t.Name != "" { // some kinds, such as reviews of access, are never stored
-		if body, err = c.held(ctx, obj, t, body); err != nil {
-			return fmt.Errorf("the object was written, but the result cannot be read: %w", err)
-		}
+	if t.Name, t.Subresource = body.Name, ""; t.Name != "" && c.hold != nil { // some kinds, such as reviews of access, are never stored
+		// The object was written, so an error would repeat that. Without memory, it is not counted.
+		c.hold(ctx, nameOf(t), memoryOf(obj, body), true, true)
 	}
 	return fill(obj, body, t.Info)
 }

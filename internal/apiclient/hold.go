@@ -22,14 +22,17 @@ type holding struct {
 }
 
 // now reports whether there is memory at once.
-func (h holding) now() bool {
-	return h.client.hold == nil || h.client.hold(h.of, h.bytes, false)
+func (h holding) now(ctx context.Context) bool {
+	return h.client.hold == nil || h.client.hold(ctx, h.of, h.bytes, false, false)
 }
 
 // wait waits for memory. The objects must not be kept meanwhile.
-func (h holding) wait() error {
-	if h.client.hold(h.of, h.bytes, true) {
+func (h holding) wait(ctx context.Context) error {
+	if h.client.hold(ctx, h.of, h.bytes, true, false) {
 		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w, while waiting for memory", context.Cause(ctx))
 	}
 	return h.refused()
 }
@@ -78,23 +81,25 @@ func (c *Client) read(ctx context.Context, obj client.Object, t kube.Target) (*o
 // held returns the body of an object when there is memory for the object. The body is not kept
 // while the handler waits: it is read again.
 func (c *Client) held(ctx context.Context, obj client.Object, t kube.Target, body *object.Body) (*object.Body, error) {
-	of := holding{c, fmt.Sprint("object ", t), memoryOf(obj, body)}
-	if of.now() {
+	of := holding{c, nameOf(t), memoryOf(obj, body)}
+	if of.now(ctx) {
 		return body, nil
 	}
 	body = nil
-	err := of.wait()
+	err := of.wait(ctx)
 	if err == nil {
 		body, err = c.Objects.Get(ctx, t)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", t, err)
 	}
-	if of.bytes = memoryOf(obj, body); !of.now() {
+	if of.bytes = memoryOf(obj, body); !of.now(ctx) {
 		return nil, fmt.Errorf("read %s: %w", t, of.refused())
 	}
 	return body, nil
 }
+
+func nameOf(t kube.Target) string { return fmt.Sprint("object ", t) }
 
 const (
 	// largeBody is the size of a body, in bytes, from which on it counts as well: it is freed only

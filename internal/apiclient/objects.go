@@ -55,10 +55,10 @@ func (c *Objects) List(ctx context.Context, info kind.Info, namespace string, o 
 			number++
 			items, next, err := c.page(ctx, info, namespace, o, page)
 			if err == nil && hold != nil {
-				if of := hold(number, items); !of.now() {
+				if of := hold(number, items); !of.now(ctx) {
 					items = nil // not kept while the handler waits
-					if err = of.wait(); err == nil {
-						if items, next, err = c.page(ctx, info, namespace, o, page); err == nil && !hold(number, items).now() {
+					if err = of.wait(ctx); err == nil {
+						if items, next, err = c.page(ctx, info, namespace, o, page); err == nil && !hold(number, items).now(ctx) {
 							err = of.refused()
 						}
 					}

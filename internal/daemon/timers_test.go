@@ -259,9 +259,9 @@ func TestAWaitingTimerStopsInTheSameTurn(t *testing.T) {
 func TestACallOfATimerHoldsMemoryUntilItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held, left atomic.Int64
-		hold := func(_ string, bytes int, _ bool) bool { held.Add(int64(bytes)); return true }
-		reads := func(_ context.Context, c *Call) error {
-			if c.Hold == nil || !c.Hold("x", 5, true) || left.Load() != held.Load()-5 {
+		hold := func(_ context.Context, _ string, bytes int, _, _ bool) bool { held.Add(int64(bytes)); return true }
+		reads := func(ctx context.Context, c *Call) error {
+			if c.Hold == nil || !c.Hold(ctx, "x", 5, true, false) || left.Load() != held.Load()-5 {
 				t.Errorf("%d bytes were held before, and %d given back", held.Load(), left.Load())
 			}
 			return nil

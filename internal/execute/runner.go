@@ -237,7 +237,7 @@ func (r *Runner) call(ctx context.Context, parent *call, h *handler.Handler) {
 			if err != nil {
 				return nil, err
 			}
-			return resultOf(req, h.ID)
+			return resultOf(req, h.ID, parent != nil)
 		},
 	}
 	r.note(c, req, c.attempt.Make(ctx))
@@ -245,17 +245,22 @@ func (r *Runner) call(ctx context.Context, parent *call, h *handler.Handler) {
 
 const (
 	// smallResult is the length of the texts in a result, in bytes, for which no memory is reserved.
-	// Results of sub-handlers stay in memory until the end of the turn.
-	smallResult = 16 << 10
+	smallResult = 256 << 10
+	// smallSubResult is that for sub-handlers, of which the object may declare thousands. Their
+	// results stay in memory until the end of the turn.
+	smallSubResult = 16 << 10
 	// largestResult is the limit of API servers for a request, in bytes.
 	largestResult = 3 << 20
 )
 
 // resultOf returns the result of a call as JSON. It drops a result for which there is no memory: the
 // handler has succeeded, and must not be called again.
-func resultOf(req *handler.Request, id string) (any, error) {
-	size := jsonvalue.TextSize(req.Result, largestResult)
-	if size > largestResult || size > smallResult && req.Reserve != nil && req.Reserve(size) != nil {
+func resultOf(req *handler.Request, id string, sub bool) (any, error) {
+	size, small := jsonvalue.TextSize(req.Result, largestResult), smallResult
+	if sub {
+		small = smallSubResult
+	}
+	if size > largestResult || size > small && req.Reserve != nil && req.Reserve(size) != nil {
 		req.Log.Warn("The result of a handler is too large, or there is no memory for it. It is dropped.", "handler", id, "bytes", size)
 		return nil, nil
 	}

@@ -55,9 +55,13 @@ type Request struct {
 }
 
 // Hold counts bytes of memory for objects that a call reads from the cluster, until its end. of
-// names the objects: if they are read again, the larger number counts. With wait, it waits if
-// nothing is held yet. ok is false if there is not enough memory.
-type Hold func(of string, bytes int, wait bool) (ok bool)
+// names the objects: if they are read again, the larger number counts. ok is false if there is not
+// enough memory. After the end of the call, nothing is counted, and ok is true.
+//
+// With wait, it waits if nothing is held yet, so that calls cannot wait for each other. With always, it
+// waits in any case: calls that wait for each other get memory one by one, after seconds. No wait
+// outlasts ctx or the call.
+type Hold func(ctx context.Context, of string, bytes int, wait, always bool) (ok bool)
 
 // SubOutcome is the outcome of a sub-handler.
 type SubOutcome struct {

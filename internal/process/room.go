@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
@@ -26,12 +25,15 @@ const (
 // or for the sub-handlers of one turn. Their number and size may come from the object: a tiny
 // object can have thousands. It is safe for concurrent use.
 //
-// A call waits only before it has some of the limited memory. Otherwise calls could wait for
-// each other forever.
+// A call that must have its memory to go on waits only before it has some of the limited memory. Otherwise
+// calls could wait for each other.
 type callRoom struct {
-	take     func(bytes, own int, wait bool) (leave func(), ok bool)
-	hurried  bool // it must not wait: it occupies an active slot
-	mu       sync.Mutex
+	take    func(ctx context.Context, bytes, own int, wait bool) (leave func(), ok bool) // ends a wait at the end of the call
+	end     func()                                                                       // ends the waits of take
+	hurried bool                                                                         // it must not wait: it occupies an active slot
+	turn    chan struct{}                                                                // held by the caller that may change the fields below, even while it waits
+
+	over     bool // the call has ended, and its memory was given back
 	used     int
 	reserved int
 	held     held
@@ -56,15 +58,15 @@ const (
 // reserve counts more memory. Less than zero gives memory back to the same call. An error
 // means that there is not enough.
 func (r *callRoom) reserve(bytes int) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.turn <- struct{}{}
+	defer r.yield()
 	r.used += bytes
-	if r.used <= max(freeRoom, r.reserved) {
+	if r.over || r.used <= max(freeRoom, r.reserved) {
 		return nil
 	}
 	missing := r.used - r.reserved
 	for _, more := range []int{max(missing, firstRoom, r.reserved), missing} { // rather much at once
-		leave, ok := r.take(more, r.reserved, r.reserved == 0 && !r.hurried)
+		leave, ok := r.take(context.Background(), more, r.reserved, r.reserved == 0 && !r.hurried)
 		if ok {
 			r.reserved += more
 			r.leaves = append(r.leaves, leave)
@@ -77,14 +79,18 @@ func (r *callRoom) reserve(bytes int) error {
 }
 
 // hold is a [handler.Hold].
-func (r *callRoom) hold(of string, bytes int, wait bool) (ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *callRoom) hold(ctx context.Context, of string, bytes int, wait, always bool) (ok bool) {
+	select {
+	case r.turn <- struct{}{}:
+		defer r.yield()
+	case <-ctx.Done():
+		return false
+	}
 	more := bytes - r.held.each[of]
-	if more <= 0 {
+	if more <= 0 || r.over {
 		return true
 	}
-	if missing := r.held.all + more - freeReads - r.held.room; missing > 0 && !r.holdRoom(missing, wait) {
+	if missing := r.held.all + more - freeReads - r.held.room; missing > 0 && !r.holdRoom(ctx, missing, wait && (always || r.reserved == 0)) {
 		return false
 	}
 	if r.held.each == nil {
@@ -96,9 +102,9 @@ func (r *callRoom) hold(of string, bytes int, wait bool) (ok bool) {
 }
 
 // holdRoom reserves at least so many bytes for objects that the call has read.
-func (r *callRoom) holdRoom(bytes int, wait bool) bool {
+func (r *callRoom) holdRoom(ctx context.Context, bytes int, wait bool) bool {
 	for _, room := range slices.Compact([]int{max(bytes, firstReads-r.held.room), bytes}) { // rather much at once
-		leave, ok := r.take(room, r.reserved, wait && r.reserved == 0 && !r.hurried)
+		leave, ok := r.take(ctx, room, r.reserved, wait && !r.hurried)
 		if ok {
 			r.held.room += room
 			r.used, r.reserved = r.used+room, r.reserved+room
@@ -125,11 +131,37 @@ func (p *Processor) roomFor(ctx context.Context, body *object.Body) *callRoom {
 	if p.Room == nil {
 		return nil
 	}
-	return &callRoom{take: func(bytes, own int, wait bool) (func(), bool) { return p.Room(ctx, body.Namespace, bytes, own, wait) }}
+	call, end := context.WithCancel(ctx)
+	return newCallRoom(end, func(ctx context.Context, bytes, own int, wait bool) (func(), bool) {
+		if !wait {
+			return p.Room(call, body.Namespace, bytes, own, false)
+		}
+		waiting, stop := context.WithCancel(ctx)
+		defer stop()
+		defer context.AfterFunc(call, stop)()
+		leave, ok := p.Room(waiting, body.Namespace, bytes, own, true)
+		if ok && ctx.Err() != nil {
+			leave()
+			return nil, false
+		}
+		return leave, ok
+	})
 }
 
-// leave gives all memory back, at the end of the call.
+// newCallRoom returns the memory of a call. take waits no longer than until end is called.
+func newCallRoom(end func(), take func(ctx context.Context, bytes, own int, wait bool) (leave func(), ok bool)) *callRoom {
+	return &callRoom{take: take, end: end, turn: make(chan struct{}, 1)}
+}
+
+func (r *callRoom) yield() { <-r.turn }
+
+// leave gives all memory back, at the end of the call. Goroutines that the handler has started may
+// go on to use the room: what they read later is not counted.
 func (r *callRoom) leave() {
+	r.end()
+	r.turn <- struct{}{}
+	defer r.yield()
+	r.over = true
 	for _, leave := range r.leaves {
 		leave()
 	}

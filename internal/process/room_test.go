@@ -4,21 +4,24 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/object"
 )
 
 func TestACallWaitsForMemoryOnlyOnce(t *testing.T) {
 	const size = 8 << 20
 	left, waits := size, []bool{}
-	room := callRoom{take: func(bytes, _ int, wait bool) (func(), bool) {
+	room := newCallRoom(func() {}, func(_ context.Context, bytes, _ int, wait bool) (func(), bool) {
 		if bytes > left {
 			return nil, false
 		}
 		left, waits = left-bytes, append(waits, wait)
 		return func() { left += bytes }, true
-	}}
+	})
 	steps := []struct {
 		bytes int
 		ok    bool
@@ -52,13 +55,13 @@ func TestACallWaitsForMemoryOnlyOnce(t *testing.T) {
 func TestMemoryForObjectsThatACallReads(t *testing.T) {
 	const size = 8 << 20
 	left, waits := size, []bool{}
-	room := callRoom{take: func(bytes, _ int, wait bool) (func(), bool) {
+	room := newCallRoom(func() {}, func(_ context.Context, bytes, _ int, wait bool) (func(), bool) {
 		if waits = append(waits, wait); bytes > left {
 			return nil, false
 		}
 		left -= bytes
 		return func() { left += bytes }, true
-	}}
+	})
 	steps := []struct {
 		of    string
 		bytes int
@@ -80,7 +83,7 @@ func TestMemoryForObjectsThatACallReads(t *testing.T) {
 		{"d", 1 << 20, false, true, 0},                        // is smaller than before
 	}
 	for i, step := range steps {
-		if ok := room.hold(step.of, step.bytes, step.wait); ok != step.ok || left != step.left {
+		if ok := room.hold(t.Context(), step.of, step.bytes, step.wait, false); ok != step.ok || left != step.left {
 			t.Errorf("step %d: %v, and %d bytes are left, want %d", i, ok, left, step.left)
 		}
 	}
@@ -114,9 +117,9 @@ func TestReadsOfHandlersCount(t *testing.T) {
 			calls := 0
 			register(p, &handler.Handler{
 				ID: "reader", Reasons: map[cause.Reason]bool{cause.Create: true},
-				Call: func(_ context.Context, r *handler.Request) error {
+				Call: func(ctx context.Context, r *handler.Request) error {
 					calls++
-					if r.Hold == nil || !r.Hold("a", 1<<20, true) || !r.Hold("b", 2<<20+freeReads, false) || taken != 3<<20 {
+					if r.Hold == nil || !r.Hold(ctx, "a", 1<<20, true, false) || !r.Hold(ctx, "b", 2<<20+freeReads, false, false) || taken != 3<<20 {
 						t.Errorf("%d bytes are taken", taken)
 					}
 					return nil
@@ -138,10 +141,58 @@ func TestReadsOfHandlersCount(t *testing.T) {
 		return func() { taken -= bytes }, true
 	}
 	hold, leave := p.plainRequest(&Memory{}, p.server.body()).Room(t.Context())
-	if !hold("a", 1<<20+freeReads, true) || taken != 1<<20 {
+	if !hold(t.Context(), "a", 1<<20+freeReads, true, false) || taken != 1<<20 {
 		t.Errorf("%d bytes are taken", taken)
 	}
 	if leave(); taken != 0 {
 		t.Errorf("%d bytes are taken after the call", taken)
 	}
+}
+
+// A handler may leave goroutines behind that use its client. Nobody would give memory back that they
+// take later.
+func TestACallTakesNoMemoryAfterItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		taken := 0
+		p := &Processor{Room: func(ctx context.Context, _ string, bytes, _ int, wait bool) (func(), bool) {
+			if wait {
+				<-ctx.Done() // there will be none
+				return func() {}, true
+			}
+			if bytes > 2*firstReads {
+				return nil, false
+			}
+			taken += bytes
+			return func() { taken -= bytes }, true
+		}}
+		body, err := object.Parse([]byte(`{"metadata":{"name":"a","namespace":"ns"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		room := p.roomFor(t.Context(), body)
+		if !room.hold(t.Context(), "a", 1+freeReads, false, false) || taken != firstReads {
+			t.Fatalf("%d bytes are taken", taken)
+		}
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if began := time.Now(); room.hold(soon, "b", 1<<20, true, true) || time.Since(began) != time.Second {
+			t.Error("a wait does not end with its context")
+		}
+		waited := make(chan bool)
+		go func() { waited <- room.hold(context.Background(), "c", 1<<20, true, true) }()
+		synctest.Wait()
+		for _, of := range []string{"d", "e"} { // others of the call
+			if room.hold(soon, of, 1<<20, true, true) {
+				t.Error("a second wait of a call does not end with its context")
+			}
+		}
+		room.leave()
+		<-waited
+		if taken != 0 {
+			t.Errorf("%d bytes are taken after the call", taken)
+		}
+		if !room.hold(t.Context(), "f", 1<<20, true, true) || room.reserve(1<<20) != nil || taken != 0 {
+			t.Errorf("%d bytes are taken by what goes on after the call", taken)
+		}
+	})
 }
