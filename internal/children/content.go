@@ -16,6 +16,10 @@ const (
 	// mostRead limits the bytes that [Content] reads: clients may write entries that name the same
 	// fields many times, and each level of a value reads the levels below again.
 	mostRead = 8 << 20
+	// perEntry is what an entry counts besides its bytes.
+	perEntry = 64
+	// unread is the hash of contents that take more than that to read.
+	unread = 1
 	// mostKeys limits the members that identify an item of a list. The API has no type with so many.
 	mostKeys = 8
 )
@@ -24,18 +28,33 @@ const (
 // The hash of [Stamp] does not include them: a client that changes a field may write the former
 // managedFields back. It must not find other values with the same hash. 0 means that the manager
 // has no entry.
+//
+// A field without parts in the manager's entry counts with its whole value, except for the parts that
+// other managers have: of an empty map that the manager applies, others may fill their own keys.
 func Content(entries []ManagedFields, manager string, object []byte) uint64 {
-	c, found := content{text: make([]byte, 0, min(len(object), 1<<10)), left: mostRead}, false
+	c := content{text: make([]byte, 0, min(len(object), 1<<10)), left: mostRead}
+	var applied, updated, others [][]byte
 	for _, e := range entries {
-		if e.Manager == manager && e.Subresource == "" {
-			found = true
-			c.visit(e.FieldsV1, object)
+		switch {
+		case e.Manager != manager || e.Subresource != "":
+			others = append(others, e.FieldsV1)
+		case e.Operation == "Apply":
+			applied = append(applied, e.FieldsV1)
+		default:
+			updated = append(updated, e.FieldsV1)
 		}
 	}
-	if !found {
-		return 0
+	own := append(applied, updated...) // those that the operator writes first
+	for _, fields := range own {
+		c.visit(fields, object, others, true)
 	}
-	return max(c.sum(), 1)
+	switch {
+	case len(own) == 0:
+		return 0
+	case c.left < 0:
+		return unread
+	}
+	return max(c.sum(), unread+1)
 }
 
 // content hashes the values of fields.
@@ -58,24 +77,82 @@ func (c *content) sum() uint64 {
 }
 
 // visit hashes the parts of a value that have entries in fields, which is a part of fieldsV1. A nil
-// value means that it does not exist.
-func (c *content) visit(fields, value []byte) {
+// value means that it does not exist. others are the fields that other managers have in the value. top
+// is true for the object.
+func (c *content) visit(fields, value []byte, others [][]byte, top bool) {
 	w := jsonvalue.NewWalk(fields)
 	if c.left -= len(fields); c.left < 0 || !w.Take('{') {
 		return
 	}
-	of := parts{whole: value, fields: fields, left: &c.left}
-	for c.left > 0 && !w.Take('}') {
+	of := parts{whole: value, top: top, fields: fields, left: &c.left}
+	theirs := c.within(others, fields)
+	for c.left >= 0 && !w.Take('}') {
 		name, inside := unquoted(w.Value()), w.Value()
 		if len(inside) == 0 {
 			return
 		}
 		part := of.at(name)
 		c.write(name)
+		var shared [][]byte
+		for _, members := range theirs {
+			if more := members.at(name); len(more) > 0 && !isEmpty(more) {
+				shared = append(shared, more)
+			}
+		}
 		if isEmpty(inside) {
-			c.write(part)
+			c.leaf(part, shared)
 		} else {
-			c.visit(inside, part)
+			c.visit(inside, part, shared, false)
+		}
+	}
+}
+
+// within returns the members of the other managers' fields that have a name in the fields.
+func (c *content) within(others [][]byte, fields []byte) []members {
+	if len(others) == 0 {
+		return nil
+	}
+	names := namesOf(fields, math.MaxInt)
+	var found []members
+	for _, other := range others {
+		if c.left -= len(other) + perEntry; c.left < 0 {
+			break
+		}
+		found = append(found, membersOf(other, names))
+	}
+	return found
+}
+
+// leaf hashes a value without the parts that others have. Of a list with such parts, only its
+// existence counts.
+func (c *content) leaf(value []byte, others [][]byte) {
+	w := jsonvalue.NewWalk(value)
+	switch {
+	case w.Take('{'):
+	case w.Take('[') && (len(others) > 0 || w.Take(']')):
+		c.write(value[:1])
+		return
+	default:
+		c.write(value)
+		return
+	}
+	c.left -= len(value)
+	theirs := map[string]bool{}
+	for _, fields := range others {
+		c.left -= len(fields)
+		for _, name := range namesOf(fields, math.MaxInt) {
+			theirs[string(name)] = true
+		}
+	}
+	c.write(value[:1])
+	for c.left >= 0 && !w.Take('}') {
+		name, part := unquoted(w.Value()), w.Value()
+		if len(part) == 0 {
+			return
+		}
+		if !theirs["f:"+string(name)] {
+			c.write(name)
+			c.write(part)
 		}
 	}
 }
@@ -104,6 +181,7 @@ func isEmpty(text []byte) bool {
 // a list may be long.
 type parts struct {
 	whole   []byte
+	top     bool              // it is the object, which is read only once, and whose length depends on others
 	fields  []byte            // the names
 	left    *int              // the bytes that may still be read
 	members members           // of an object, as far as fields has them
@@ -120,7 +198,9 @@ func (p *parts) at(name []byte) []byte {
 	switch string(kind) {
 	case "f": // a member
 		if !p.read {
-			*p.left -= len(p.whole)
+			if !p.top {
+				*p.left -= len(p.whole)
+			}
 			p.members, p.read = membersOf(p.whole, p.named()), true
 		}
 		return p.members.at(rest)

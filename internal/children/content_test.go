@@ -122,6 +122,72 @@ func TestTheContentOfHostileEntries(t *testing.T) {
 		many = append(many, ManagedFields{Manager: "me", FieldsV1: json.RawMessage(`{"f:spec":{}}`)})
 	}
 	Content(many, "me", object)
+	for i := range many {
+		many[i].Manager = "other"
+	}
+	Content(append(many, ManagedFields{Manager: "me", FieldsV1: json.RawMessage(strings.Repeat(`{"f:a":`, 8000) + `{}` + strings.Repeat(`}`, 8000))}), "me", object)
+}
+
+// Others may fill an empty map or list that the manager applies. If nobody has a part, it belongs to the
+// whole value, as in a map that is replaced as a whole.
+func TestTheContentOfAnEmptyMapWithoutThePartsOfOthers(t *testing.T) {
+	hash := func(theirs, value string) uint64 {
+		return Content([]ManagedFields{
+			{Manager: "me", Operation: "Apply", FieldsV1: json.RawMessage(`{"f:spec":{"f:map":{}}}`)},
+			{Manager: "other", Operation: "Update", FieldsV1: json.RawMessage(`{"f:spec":{"f:map":` + theirs + `}}`)},
+			{Manager: "third", Operation: "Update", FieldsV1: json.RawMessage(`{"f:spec":{"f:x":{}}}`)},
+		}, "me", []byte(`{"spec":{"map":`+value+`}}`))
+	}
+	for name, c := range map[string]struct {
+		theirs, before, after string
+		differs               bool
+	}{
+		"their key changes":                    {`{"f:a":{}}`, `{"a":"1"}`, `{"a":"2"}`, false},
+		"their key is added":                   {`{"f:a":{}}`, `{}`, `{"a":"2"}`, false},
+		"their item is added":                  {`{"k:{\"a\":1}":{}}`, `[]`, `[{"a":1}]`, false},
+		"an item of nobody is added":           {`{}`, `[]`, `[{"a":1}]`, true},
+		"a key of nobody is added":             {`{}`, `{}`, `{"a":1}`, true},
+		"it is replaced by a number":           {`{}`, `{}`, `0`, true},
+		"a part of their key changes":          {`{"f:a":{"f:b":{}}}`, `{"a":{"b":1}}`, `{"a":{"b":2}}`, false},
+		"a key of nobody changes":              {`{"f:a":{}}`, `{"a":"1","b":"1"}`, `{"a":"1","b":"2"}`, true},
+		"a key changes, the map is nobody's":   {`{}`, `{"a":"1"}`, `{"a":"2"}`, true},
+		"their item changes":                   {`{"k:{\"a\":1}":{}}`, `[{"a":1}]`, `[{"a":1,"b":2}]`, false},
+		"the list is replaced by another type": {`{"k:{\"a\":1}":{}}`, `[{"a":1}]`, `"x"`, true},
+	} {
+		before := c.theirs
+		if c.before == "{}" || c.before == "[]" { // they have nothing yet
+			before = "{}"
+		}
+		if differs := hash(before, c.before) != hash(c.theirs, c.after); differs != c.differs {
+			t.Errorf("%s: the content differs: %t, want %t", name, differs, c.differs)
+		}
+	}
+}
+
+// The length of the status must not decide how much of the rest is read.
+func TestTheContentOfALargeObjectDoesNotDependOnTheRest(t *testing.T) {
+	for n := 200; n <= 5000; n += 600 {
+		var env, fields []string
+		for i := range n {
+			env = append(env, fmt.Sprintf(`{"name":"n%d","value":"%s"}`, i, strings.Repeat("x", 260)))
+			fields = append(fields, fmt.Sprintf(`"k:{\"name\":\"n%d\"}":{".":{},"f:name":{},"f:value":{}}`, i))
+		}
+		owned := `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:name":{},"f:env":{` + strings.Join(fields, ",") + `}}}}}}}`
+		hash := func(value, status string) uint64 {
+			return contentOf(owned, `{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[`+strings.Join(env, ",")+`,{"name":"n0","value":"`+value+`"}]}]}}},"status":{"message":"`+status+`"}}`)
+		}
+		before := hash("x", "")
+		for i := range 4 {
+			if hash("x", strings.Repeat("s", i*10_000)) != before {
+				t.Errorf("%d items: a status changes the hash", n)
+			}
+		}
+		if before == unread {
+			t.Logf("%d items are too many", n)
+		} else if hash("y", "") == before {
+			t.Errorf("%d items: a change keeps the hash", n)
+		}
+	}
 }
 
 func TestTheContentOfLargeObjects(t *testing.T) {

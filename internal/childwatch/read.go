@@ -16,7 +16,7 @@ import (
 // child that decisions need: at a start, all children are read, and few have changed. It
 // takes a few milliseconds at most, because the children of all owners wait for it.
 func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
-	h := head{manager: s.Manager}
+	h := head{}
 	if err := h.read(body); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 // the annotation. Empty means that the object is no child, or that it does not have the label
 // of the operator.
 func OwnerOf(body *object.Body, operator string) string {
-	h := head{manager: operator}
+	h := head{}
 	if h.read(body) != nil || h.label != operator {
 		return ""
 	}
@@ -115,8 +115,6 @@ func partsOf(text []byte) (parts map[string]any, ok bool) {
 
 // head has the metadata of a child that decisions need.
 type head struct {
-	manager string // the managedFields of others are ignored
-
 	digest, owner string // of the annotations
 	label         string // of the operator
 	finalized     bool
@@ -208,9 +206,7 @@ func (h *head) entry(r *reader) error {
 		}
 		return r.SkipValue()
 	})
-	if e.Manager == h.manager {
-		h.managed = append(h.managed, e)
-	}
+	h.managed = append(h.managed, e)
 	return err
 }
 

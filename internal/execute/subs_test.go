@@ -155,7 +155,7 @@ func TestARefusedChangeReopensOnlyFinishedParentsOfHandlersThatAreRetried(t *tes
 func TestPassesOverChainsOfSubHandlers(t *testing.T) {
 	for name, depend := range map[string]func(ids []string) []string{
 		"each on the one before": func(ids []string) []string { return ids[max(0, len(ids)-1):] },
-		"each on all before":     slices.Clone[[]string],
+		"each on all before":     slices.Clip[[]string],
 	} {
 		t.Run(name, func(t *testing.T) {
 			scaling.Check(t, 100, func(n int) {
