@@ -178,7 +178,7 @@ func TestUnwrittenChangesOfLargeObjectsLoseTheirDecodedValues(t *testing.T) {
 		if change == nil {
 			change = c.work.unsaved
 		}
-		w.slim(c.body)
+		(&Processor{}).slim(&w, c.body)
 		if got := w.unsent == nil && w.unsaved == nil; got != c.want {
 			t.Errorf("%s: dropped: %v, want %v", name, got, c.want)
 		}
@@ -194,7 +194,7 @@ func TestUnwrittenChangesOfLargeObjectsLoseTheirDecodedValues(t *testing.T) {
 		}
 	}
 	w := pending{}
-	if w.slim(large); w.refused != nil || !w.asked.empty() {
+	if (&Processor{}).slim(&w, large); w.refused != nil || !w.asked.empty() {
 		t.Error("there was nothing to drop")
 	}
 }

@@ -27,13 +27,13 @@ func (p *Processor) schedule(ctx context.Context, m *Memory, body *object.Body, 
 		// The deletion event should arrive soon and end everything. If it does not, the
 		// server was wrong, and the unsent change is sent again.
 		m.ended = true
-		m.pend().slim(body)
+		p.slim(m.pend(), body)
 		p.throttle(m, body, p.jittered(p.errorDelay(m.pend().failures)))
 	case apierrors.IsConflict(err):
 		// Another client keeps changing the object. That is not an error: retry soon.
 		w := m.pend()
 		w.body, w.until = body.Undecoded(), time.Now().Add(p.jittered(apply.ConflictDelay))
-		w.slim(body)
+		p.slim(w, body)
 		tracing.Log(ctx, p.Logger(body)).Debug("Other clients keep changing the object; retrying the write.", "error", err)
 		p.setAlarm(m, body, w.until)
 	case err != nil:
@@ -47,7 +47,7 @@ func (p *Processor) schedule(ctx context.Context, m *Memory, body *object.Body, 
 		if unsaved := (&unsavedError{}); errors.As(err, &unsaved) && w.unsent != nil {
 			w.refused = w.unsent.handling
 		}
-		w.slim(body)
+		p.slim(w, body)
 		p.logThrottling(ctx, body, pause, err)
 		w.failure = err
 		p.throttle(m, body, pause)
@@ -70,7 +70,7 @@ func (p *Processor) setAlarm(m *Memory, body *object.Body, at time.Time) {
 // other clients keep changing them, or the API server is down. The outcomes of the handlers
 // and the changes that they requested stay, so they are not called again. The next turn
 // computes the change again.
-func (w *pending) slim(body *object.Body) {
+func (p *Processor) slim(w *pending, body *object.Body) {
 	c := w.unsent
 	if c == nil {
 		c = w.unsaved
@@ -79,14 +79,14 @@ func (w *pending) slim(body *object.Body) {
 		return
 	}
 	later := w.asked.take()
-	w.asked.add(slices.Concat(c.parts, later))
+	p.postpone(body, w, slices.Concat(c.parts, later))
 	w.unsent, w.unsaved = nil, nil
 	if c.handling != nil {
 		w.refused = c.handling.slim()
 	}
 }
 
-// isWide reports whether the change has so many handlers that [pending.slim] drops their
+// isWide reports whether the change has so many handlers that [Processor.slim] drops their
 // declarations, however small the object is: most of them are sub-handlers.
 func (c *change) isWide() bool {
 	const many = 100
@@ -111,7 +111,7 @@ func (p *Processor) postpone(body *object.Body, w *pending, parts []execute.Part
 	}
 }
 
-// slimFrom is the estimated memory of an object, in bytes, from which [pending.slim] drops
+// slimFrom is the estimated memory of an object, in bytes, from which [Processor.slim] drops
 // its decoded values.
 const slimFrom = 32 << 10
 

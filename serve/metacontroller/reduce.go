@@ -83,6 +83,9 @@ func reduced(event []byte, mark string) []byte {
 		return event
 	}
 	size := textFootprint(members["object"]) - textFootprint(metadata["managedFields"])
+	if size <= keptSize { // braces in texts count for the estimate
+		return event
+	}
 	delete(metadata, "managedFields")
 	fields := map[string][]byte{
 		"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": joined(metadata), mark: fmt.Append(nil, size),

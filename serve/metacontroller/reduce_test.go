@@ -126,3 +126,15 @@ func TestAWatchOfUnusualEvents(t *testing.T) {
 		}
 	}
 }
+
+// The estimate counts braces in texts as objects.
+func TestAnObjectWithBracesInTextsIsNotReduced(t *testing.T) {
+	text := `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"},"data":{"dashboard":"` + strings.Repeat("{}", 20_000) + `"}}}`
+	if jsonvalue.Memory([]byte(text)) < reducedFrom {
+		t.Fatal("the estimate of the object is not large")
+	}
+	objects, _ := watched(t, "watch=true", text)
+	if data, _, _ := unstructured.NestedString(objects[0].Object, "data", "dashboard"); len(data) != 40_000 {
+		t.Errorf("the text has %d bytes", len(data))
+	}
+}
