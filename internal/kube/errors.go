@@ -122,8 +122,28 @@ func statusError(r *call, resp *http.Response) *apierrors.StatusError {
 	if s := &generic.ErrStatus; tooLarge(*s) {
 		s.Code, s.Reason = http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge
 	}
+	if s := &generic.ErrStatus; denied(*s) && aboutServer(s.Code) {
+		s.Code, s.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
+	}
 	shorten(&generic.ErrStatus)
 	return generic
+}
+
+// denied reports whether admission control has denied the request. Webhooks choose the code of a
+// denial, and that of an unexpected error is 500.
+func denied(s metav1.Status) bool {
+	return strings.HasPrefix(s.Message, `admission webhook "`) && strings.Contains(s.Message, `" denied the request`) ||
+		strings.Contains(s.Message, "ValidatingAdmissionPolicy '") && strings.Contains(s.Message, "' denied request: ")
+}
+
+// aboutServer reports whether the code usually says something about the server, the credentials
+// or the state of the object, and not about the content of the request.
+func aboutServer(code int32) bool {
+	switch code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests:
+		return true
+	}
+	return code >= 500
 }
 
 // shorten limits the texts of an error. They quote values that clients of the cluster choose, and an
