@@ -1,7 +1,7 @@
 package childwatch
 
 import (
-	"fmt"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -35,7 +35,9 @@ type References struct {
 	owners map[string][]*watcher // by the uid of the owner
 	named  map[name][]*referrers // sorted by the namespaces of the owners
 	known  map[string]*referent  // by uid
-	counts map[string]int        // the weights of the references of owners, by their namespaces
+	counts map[string]int64      // the memory of the references of owners, by their namespaces
+	used   int64                 // the sum of counts
+	limits referenceLimits
 	wakes  wakes
 
 	// dropped are handlers of owners that were dropped, whose references are not forgotten yet.
@@ -45,8 +47,9 @@ type References struct {
 
 type name struct{ namespace, name string }
 
-// weight returns for how many references one to the name counts.
-func (n name) weight() int { return 1 + (len(n.namespace)+len(n.name))/weightText }
+// memory returns the memory of a reference to the name, in bytes. Nothing bounds the names that a
+// function returns: they may be whole texts of a spec.
+func (n name) memory() int64 { return int64(referenceMemory + len(n.namespace) + len(n.name)) }
 
 // watcher is a handler of an owner, with its references.
 type watcher struct {
@@ -69,16 +72,28 @@ type use struct {
 	index uint32
 }
 
-// maxReferences limits the references of all owners in a namespace: their names come from
-// objects of tenants. Each takes about 200 bytes, and its text.
-const maxReferences = 200_000
+const (
+	// referenceMemory is about the memory of a reference, in bytes, without its name.
+	referenceMemory = 256
+	// maxReferences limits the memory of the references of all owners in a namespace, in bytes.
+	maxReferences = 48 << 20
+)
 
-// weightText is the length of a text that counts as one more reference. Nothing bounds the names
-// that a function returns: they may be whole texts of a spec.
-const weightText = 128
+// referenceLimits limit the memory of references, in bytes: their names come from objects of tenants.
+type referenceLimits struct {
+	all  int64
+	each int64 // of one namespace
+	free int64 // that each namespace can have, whatever the others have
+}
 
-// ErrTooManyReferences means that the owners of a namespace have too many references.
-var ErrTooManyReferences = fmt.Errorf("the objects of the namespace refer to more than %d objects, where %d bytes of names count as one more", maxReferences, weightText)
+// referencesWithin returns the limits for a process with this memory limit.
+func referencesWithin(memory int64) referenceLimits {
+	return referenceLimits{all: memory / 8, each: min(memory/16, maxReferences), free: memory / 512}
+}
+
+// ErrTooManyReferences means that there are too many references.
+var ErrTooManyReferences = errors.New("the objects of the namespace, or of all namespaces together, refer to so many others that there is no memory for more; " +
+	"refer to fewer, or increase the memory limit of the operator")
 
 // referent is an object of a watched kind.
 type referent struct {
@@ -88,10 +103,12 @@ type referent struct {
 	content uint64 // a hash; 0 means unknown, because no owner refers to it
 }
 
-// NewReferences returns an empty collection.
-func NewReferences(wake func(owner, handler string)) *References {
+// NewReferences returns an empty collection, for a process with this memory limit in bytes. It may be
+// huge.
+func NewReferences(wake func(owner, handler string), memoryLimit int64) *References {
 	return &References{
-		Wake: wake, hash: (*object.Body).ContentHash, owners: map[string][]*watcher{}, named: map[name][]*referrers{}, known: map[string]*referent{}, counts: map[string]int{},
+		Wake: wake, hash: (*object.Body).ContentHash, owners: map[string][]*watcher{}, named: map[name][]*referrers{}, known: map[string]*referent{},
+		counts: map[string]int64{}, limits: referencesWithin(memoryLimit),
 	}
 }
 
@@ -110,11 +127,11 @@ func (r *References) Set(owner, namespace, handler string, refs []Reference) err
 	if len(refs) == 0 {
 		return nil
 	}
-	weight := 0
+	var memory int64
 	for _, ref := range refs {
-		weight += name{ref.Namespace, ref.Name}.weight()
+		memory += name{ref.Namespace, ref.Name}.memory()
 	}
-	if !r.reserve(namespace, weight) {
+	if !r.reserve(namespace, memory) {
 		return ErrTooManyReferences
 	}
 	w := &watcher{owner: owner, namespace: namespace, handler: handler, names: make([]name, len(refs)), of: make([]*kind.Selector, len(refs)), places: make([]uint32, len(refs))}
@@ -150,14 +167,16 @@ func (r *References) detach(owner, handler string, refs []Reference) (former *wa
 	return former, false
 }
 
-// reserve counts references of the namespace by their weight, unless there would be too many.
-func (r *References) reserve(namespace string, weight int) (ok bool) {
+// reserve counts the memory of references of the namespace, unless there would be too many.
+func (r *References) reserve(namespace string, memory int64) (ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.counts[namespace]+weight > maxReferences {
+	has := r.counts[namespace] + memory
+	if has > r.limits.each || has > r.limits.free && r.used+memory > r.limits.all {
 		return false
 	}
-	r.counts[namespace] += weight
+	r.counts[namespace] = has
+	r.used += memory
 	return true
 }
 
@@ -247,7 +266,8 @@ func (r *References) forget(w *watcher) {
 		if to.uses = to.uses[:len(to.uses)-1]; len(to.uses) == 0 {
 			r.remove(n, to)
 		}
-		if r.counts[w.namespace] -= n.weight(); r.counts[w.namespace] == 0 {
+		r.used -= n.memory()
+		if r.counts[w.namespace] -= n.memory(); r.counts[w.namespace] == 0 {
 			delete(r.counts, w.namespace)
 		}
 	})

@@ -3,6 +3,7 @@ package childwatch
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func testReferencesWakeHandlers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var woken []string
-	refs := NewReferences(func(owner, handler string) { woken = append(woken, owner+" "+handler) })
+	refs := NewReferences(func(owner, handler string) { woken = append(woken, owner+" "+handler) }, math.MaxInt64)
 	to := func(names ...string) (all []Reference) {
 		for _, n := range names {
 			all = append(all, Reference{Of: &of, Namespace: "a", Name: n})
@@ -91,7 +92,7 @@ func TestTheTimeForReferencesIsProportionalToTheirNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	scaling.Check(t, 2_000, func(n int) {
-		refs := NewReferences(func(string, string) {})
+		refs := NewReferences(func(string, string) {}, math.MaxInt64)
 		many := make([]Reference, n)
 		for i := range many {
 			many[i] = Reference{Of: &of, Namespace: "a", Name: fmt.Sprint("secret-", i)}
@@ -108,50 +109,71 @@ func TestTheTimeForReferencesIsProportionalToTheirNumber(t *testing.T) {
 }
 
 // It is not parallel, because it measures memory.
-func TestReferencesAreLimitedByNamespace(t *testing.T) {
+func TestReferencesAreLimitedByMemory(t *testing.T) {
 	of, err := kind.Parse("secrets")
 	if err != nil {
 		t.Fatal(err)
 	}
-	refs := NewReferences(func(string, string) {})
+	refs := NewReferences(func(string, string) {}, 256<<20)
 	const each = 2_000
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	made := func(i, n int) []Reference {
+	set := func(namespace string, i, n int) error {
 		all := make([]Reference, n)
 		for j := range all {
-			all[j] = Reference{Of: &of, Namespace: "a", Name: fmt.Sprint("secret-", i, "-", j)}
+			all[j] = Reference{Of: &of, Namespace: namespace, Name: fmt.Sprint(strings.Repeat("s", 100), i, "-", j)}
 		}
-		return all
+		return refs.Set(fmt.Sprint(namespace, i), namespace, "one", all)
 	}
-	refused := 0
-	for i := range 2 * maxReferences / each {
-		if err := refs.Set(fmt.Sprint(i), "full", "one", made(i, each)); err != nil {
-			refused++
+	owners := 0
+	fill := func(namespace string) (kept int64) {
+		for i := range 50 {
+			err := set(namespace, i, each)
+			switch {
+			case err == nil:
+				owners++
+			case !errors.Is(err, ErrTooManyReferences):
+				t.Fatal(err)
+			}
 		}
+		return refs.counts[namespace]
 	}
-	if refused != maxReferences/each || refs.counts["full"] != maxReferences {
-		t.Errorf("%d owners are refused, with %d references of the others", refused, refs.counts["full"])
+	if kept := fill("a"); kept > 16<<20 || kept < 15<<20 {
+		t.Errorf("a namespace has %d KiB of references, want a sixteenth of the memory limit", kept>>10)
+	}
+	fill("b")
+	if kept := fill("c"); kept > 1<<20 {
+		t.Errorf("the third namespace has %d KiB of references, though two have an eighth of the memory limit", kept>>10)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if bytes := (after.HeapAlloc - min(after.HeapAlloc, before.HeapAlloc)) / maxReferences; bytes > 300 {
-		t.Errorf("a reference takes %d bytes", bytes)
+	if used := int64(after.HeapAlloc - min(after.HeapAlloc, before.HeapAlloc)); used > refs.used*5/4 || used < refs.used/2 {
+		t.Errorf("references that count %d KiB take %d KiB", refs.used>>10, used>>10)
 	}
-	if err := refs.Set("0", "full", "one", made(0, each+1)); !errors.Is(err, ErrTooManyReferences) || refs.counts["full"] != maxReferences-each {
-		t.Errorf("error %v, and %d references are left", err, refs.counts["full"])
+	if err := set("a", 0, each+1000); !errors.Is(err, ErrTooManyReferences) {
+		t.Errorf("more references than a namespace can have: %v", err)
 	}
-	if err := refs.Set("other", "other", "one", made(1, each)); err != nil {
-		t.Errorf("one namespace takes the room of another: %v", err)
+	for i := range 20 { // each of these is small
+		if err := set(fmt.Sprint("other-", i), 0, 1000); err != nil {
+			t.Errorf("two namespaces take the room of another: %v", err)
+		}
+		refs.Drop(fmt.Sprintf("other-%d0", i))
 	}
-	for i := range 2 * maxReferences / each {
-		refs.Drop(fmt.Sprint(i))
+	for i := range 50 {
+		for _, namespace := range []string{"a", "b", "c"} {
+			refs.Drop(fmt.Sprint(namespace, i))
+		}
 	}
-	refs.Drop("other")
 	refs.wakes.done.Wait()
-	if len(refs.counts)+len(refs.named)+len(refs.owners) > 0 {
-		t.Errorf("%v, %d names and %d owners are left", refs.counts, len(refs.named), len(refs.owners))
+	if len(refs.counts)+len(refs.named)+len(refs.owners) > 0 || refs.used != 0 {
+		t.Errorf("%v, %d bytes, %d names and %d owners are left", refs.counts, refs.used, len(refs.named), len(refs.owners))
+	}
+}
+
+func TestReferencesWithoutAMemoryLimit(t *testing.T) {
+	if l := referencesWithin(math.MaxInt64); l.each != maxReferences || l.all < 1<<40 {
+		t.Errorf("got %+v", l)
 	}
 }
 
@@ -162,7 +184,7 @@ func TestLongNamesOfReferencesCountWithTheirLength(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refs := NewReferences(func(string, string) {})
+	refs := NewReferences(func(string, string) {}, math.MaxInt64)
 	const length = 256 << 10
 	text := strings.Repeat("x", length)
 	kept := 0
@@ -173,7 +195,7 @@ func TestLongNamesOfReferencesCountWithTheirLength(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if most := maxReferences * weightText / length; kept > most || kept < most/2 {
+	if most := maxReferences / length; kept > most || kept < most/2 {
 		t.Errorf("%d names of %d bytes are kept, want at most %d", kept, length, most)
 	}
 	for i := range 1000 {
@@ -191,7 +213,7 @@ func TestReferencesDoNotKeepTheTextsTheirNamesArePartsOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refs := NewReferences(func(string, string) {})
+	refs := NewReferences(func(string, string) {}, math.MaxInt64)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -213,7 +235,7 @@ func TestReferencesDoNotKeepTheTextsTheirNamesArePartsOf(t *testing.T) {
 // One owner may have as many references as its namespace. Watches and other turns need the lock.
 func TestTheLockIsReleasedBetweenPartsOfTheReferences(t *testing.T) {
 	t.Parallel()
-	refs := NewReferences(func(string, string) {})
+	refs := NewReferences(func(string, string) {}, math.MaxInt64)
 	const parts = 40
 	var done atomic.Int32
 	other := make(chan int32, 1)
@@ -244,7 +266,7 @@ func TestReferencesToASharedNameAreChangedInProportionalTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	scaling.Check(t, 1000, func(n int) {
-		refs := NewReferences(func(string, string) {})
+		refs := NewReferences(func(string, string) {}, math.MaxInt64)
 		set := func(i int, last string) {
 			all := []Reference{{Of: &of, Namespace: "a", Name: "shared"}, {Of: &of, Namespace: "a", Name: "shared"}, {Of: &of, Namespace: "a", Name: last}}
 			if err := refs.Set(fmt.Sprint("owner-", i), "a", "handler", all); err != nil {

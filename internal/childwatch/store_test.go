@@ -2,6 +2,7 @@ package childwatch
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -328,7 +329,7 @@ func TestObjectsAreComparedWithoutTheLock(t *testing.T) {
 	if found := s.Find(children.Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"}); found.Body().ResourceVersion != "4" {
 		t.Errorf("version %s replaced the response", found.Body().ResourceVersion)
 	}
-	r := NewReferences(func(string, string) {})
+	r := NewReferences(func(string, string) {}, math.MaxInt64)
 	r.hash = func(b *object.Body) uint64 {
 		compared++
 		_ = r.Set("y", "a", "one", nil) // would block for ever

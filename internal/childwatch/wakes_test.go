@@ -2,6 +2,7 @@ package childwatch
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ func TestAWatchDoesNotWaitForTheOwnersOfAChangedObject(t *testing.T) {
 			if owner == "bystander" {
 				waited = time.Since(began)
 			}
-		})
+		}, math.MaxInt64)
 		var names []string
 		for i := range targets {
 			names = append(names, fmt.Sprint("s", i))
@@ -111,7 +112,7 @@ func TestNamespacesOfOwnersTakeTurnsForTheChangesOfOneObject(t *testing.T) {
 		refs := NewReferences(func(owner, _ string) {
 			time.Sleep(time.Millisecond)
 			order = append(order, owner)
-		})
+		}, math.MaxInt64)
 		for i := range 1_000 {
 			refer(t, refs, fmt.Sprint("many-", i), "many", secretNamed(t, "own", "s", "other"))
 		}
@@ -144,7 +145,7 @@ func TestAChangeDuringTheWakesOfItsNameWakesAgain(t *testing.T) {
 		refs := NewReferences(func(owner, _ string) {
 			time.Sleep(time.Millisecond)
 			woken[owner]++
-		})
+		}, math.MaxInt64)
 		for i := range owners {
 			refer(t, refs, fmt.Sprint(i), "a", secretNamed(t, "a", "s"))
 		}
@@ -210,7 +211,7 @@ func TestNoWakeIsLost(t *testing.T) {
 		var i int
 		fmt.Sscan(uid, &i)
 		turn(i, false)
-	})
+	}, math.MaxInt64)
 	for i := range all {
 		all[i] = &owner{to: []int{i % objects}}
 		turn(i, true)

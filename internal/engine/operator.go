@@ -94,6 +94,7 @@ func (op *operator) newChildren() *owned.Children {
 		Cluster: op.cluster, Lookups: op.lookups, Has: op.paths.Has, SecretKey: op.Process.SecretKey,
 		Wake:        func(owner string, of kind.Info, namespace string) { op.controllers.WakeOwned(owner, of, namespace) },
 		WakeWatched: func(owner, handler string) { op.controllers.WakeWatched(owner, handler) },
+		MemoryLimit: memoryLimit(),
 		Listed:      func(of kind.Info) { op.controllers.WakeOwners(of) },
 		Observe: func(config *stream.Config) (func(stream.Event, func(stream.Event)), func()) {
 			pulse, end := op.vitals.Follow(config, nil)

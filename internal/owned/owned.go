@@ -40,6 +40,8 @@ type Config struct {
 	// WakeWatched is called when an object has changed that the handler of the owner refers
 	// to. It must not block for long.
 	WakeWatched func(owner, handler string)
+	// MemoryLimit is that of the process, in bytes. It may be huge.
+	MemoryLimit int64
 	// Listed is called when the children of a kind are listed.
 	Listed func(of kind.Info)
 	// Observe adds a watch to the health of the operator; see [childwatch.Config].
@@ -68,7 +70,7 @@ func New(config Config) *Children {
 	}
 	client := config.Client.Derive(func(opts *kube.Options) { opts.ManagedFields = true })
 	store := childwatch.NewStore(config.Name, config.Stream.Shared.Mark)
-	c.refs = childwatch.NewReferences(config.WakeWatched)
+	c.refs = childwatch.NewReferences(config.WakeWatched, config.MemoryLimit)
 	c.watches = childwatch.NewWatches(childwatch.Config{
 		References: c.refs, Plain: config.Client,
 		Store: store, Client: client, Stream: config.Stream, Label: config.Name, Log: config.Log,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +57,7 @@ func newParent(t testing.TB) *parent {
 	h := &handler.Handler{Family: handler.Reconciles, ID: "children", Reconcile: &handler.Reconcile{}}
 	h.Call = func(_ context.Context, r *handler.Request) error { return p.declare(r, objects) }
 	k.Reconcile = &Reconcile{
-		Handlers: handler.Set{h}, References: childwatch.NewReferences(nil),
+		Handlers: handler.Set{h}, References: childwatch.NewReferences(nil, math.MaxInt64),
 		Runner:     &reconcile.Runner{Objects: objects, Store: childwatch.NewStore("op.example.com", func() uint64 { return 1 }), Name: "op.example.com"},
 		Listed:     func(*handler.Handler) bool { return true },
 		Conditions: func(context.Context, kind.Info) (bool, bool) { return true, true },
