@@ -16,7 +16,7 @@ const (
 	// mostRead limits the bytes that [Content] reads: clients may write entries that name the same
 	// fields many times, and each level of a value reads the levels below again.
 	mostRead = 8 << 20
-	// perEntry is what an entry counts besides its bytes.
+	// perEntry is added to the bytes of an entry.
 	perEntry = 64
 	// unread is the hash of contents that take more than that to read.
 	unread = 1

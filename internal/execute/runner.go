@@ -246,8 +246,8 @@ func (r *Runner) call(ctx context.Context, parent *call, h *handler.Handler) {
 const (
 	// smallResult is the length of the texts in a result, in bytes, for which no memory is reserved.
 	smallResult = 256 << 10
-	// smallSubResult is that for sub-handlers, of which the object may declare thousands. Their
-	// results stay in memory until the end of the turn.
+	// smallSubResult replaces smallResult for sub-handlers. An object may declare thousands of them,
+	// and their results stay in memory until the end of the turn.
 	smallSubResult = 16 << 10
 	// largestResult is the limit of API servers for a request, in bytes.
 	largestResult = 3 << 20

@@ -58,7 +58,7 @@ type Request struct {
 // names the objects: if they are read again, the larger number counts. ok is false if there is not
 // enough memory. After the end of the call, nothing is counted, and ok is true.
 //
-// With wait, it waits if nothing is held yet, so that calls cannot wait for each other. With always, it
+// With wait, it waits if nothing is held yet. Calls therefore cannot wait for each other. With always, it
 // waits in any case: calls that wait for each other get memory one by one, after seconds. No wait
 // outlasts ctx or the call.
 type Hold func(ctx context.Context, of string, bytes int, wait, always bool) (ok bool)

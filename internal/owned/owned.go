@@ -40,7 +40,7 @@ type Config struct {
 	// WakeWatched is called when an object has changed that the handler of the owner refers
 	// to. It must not block for long.
 	WakeWatched func(owner, handler string)
-	// MemoryLimit is that of the process, in bytes. It may be huge.
+	// MemoryLimit is the memory limit of the process, in bytes. It may be huge.
 	MemoryLimit int64
 	// Listed is called when the children of a kind are listed.
 	Listed func(of kind.Info)

@@ -25,8 +25,8 @@ const (
 // or for the sub-handlers of one turn. Their number and size may come from the object: a tiny
 // object can have thousands. It is safe for concurrent use.
 //
-// A call that must have its memory to go on waits only before it has some of the limited memory. Otherwise
-// calls could wait for each other.
+// A call that cannot continue without memory waits only before it has some of it. Otherwise calls could
+// wait for each other.
 type callRoom struct {
 	take    func(ctx context.Context, bytes, own int, wait bool) (leave func(), ok bool) // ends a wait at the end of the call
 	end     func()                                                                       // ends the waits of take
@@ -156,7 +156,7 @@ func newCallRoom(end func(), take func(ctx context.Context, bytes, own int, wait
 func (r *callRoom) yield() { <-r.turn }
 
 // leave gives all memory back, at the end of the call. Goroutines that the handler has started may
-// go on to use the room: what they read later is not counted.
+// still use the room: their later reads are not counted.
 func (r *callRoom) leave() {
 	r.end()
 	r.turn <- struct{}{}
