@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
@@ -28,12 +29,15 @@ const (
 // A call that cannot continue without memory waits only before it has some of it. Otherwise calls could
 // wait for each other.
 type callRoom struct {
-	take    func(ctx context.Context, bytes, own int, wait bool) (leave func(), ok bool) // ends a wait at the end of the call
-	end     func()                                                                       // ends the waits of take
-	hurried bool                                                                         // it must not wait: it occupies an active slot
-	turn    chan struct{}                                                                // held by the caller that may change the fields below, even while it waits
+	// take gets memory. A wait ends with one of the contexts or when ended is closed.
+	take    func(ctx context.Context, ended <-chan struct{}, bytes, own int, wait bool) (leave func(), ok bool)
+	hurried bool // it must not wait: it occupies an active slot
 
-	over     bool // the call has ended, and its memory was given back
+	mu    sync.Mutex
+	over  bool          // the call has ended
+	ended chan struct{} // closed then; nil if nothing was used so far, as in most calls
+	turn  chan struct{} // held by the caller that may use the fields below, even while it waits
+
 	used     int
 	reserved int
 	held     held
@@ -58,15 +62,17 @@ const (
 // reserve counts more memory. Less than zero gives memory back to the same call. An error
 // means that there is not enough.
 func (r *callRoom) reserve(bytes int) error {
-	r.turn <- struct{}{}
+	if ended, _ := r.enter(context.Background()); ended {
+		return nil
+	}
 	defer r.yield()
 	r.used += bytes
-	if r.over || r.used <= max(freeRoom, r.reserved) {
+	if r.used <= max(freeRoom, r.reserved) {
 		return nil
 	}
 	missing := r.used - r.reserved
 	for _, more := range []int{max(missing, firstRoom, r.reserved), missing} { // rather much at once
-		leave, ok := r.take(context.Background(), more, r.reserved, r.reserved == 0 && !r.hurried)
+		leave, ok := r.take(context.Background(), r.ended, more, r.reserved, r.reserved == 0 && !r.hurried)
 		if ok {
 			r.reserved += more
 			r.leaves = append(r.leaves, leave)
@@ -80,14 +86,12 @@ func (r *callRoom) reserve(bytes int) error {
 
 // hold is a [handler.Hold].
 func (r *callRoom) hold(ctx context.Context, of string, bytes int, wait, always bool) (ok bool) {
-	select {
-	case r.turn <- struct{}{}:
-		defer r.yield()
-	case <-ctx.Done():
-		return false
+	if ended, canceled := r.enter(ctx); ended || canceled {
+		return ended
 	}
+	defer r.yield()
 	more := bytes - r.held.each[of]
-	if more <= 0 || r.over {
+	if more <= 0 {
 		return true
 	}
 	if missing := r.held.all + more - freeReads - r.held.room; missing > 0 && !r.holdRoom(ctx, missing, wait && (always || r.reserved == 0)) {
@@ -104,7 +108,7 @@ func (r *callRoom) hold(ctx context.Context, of string, bytes int, wait, always 
 // holdRoom reserves at least so many bytes for objects that the call has read.
 func (r *callRoom) holdRoom(ctx context.Context, bytes int, wait bool) bool {
 	for _, room := range slices.Compact([]int{max(bytes, firstReads-r.held.room), bytes}) { // rather much at once
-		leave, ok := r.take(ctx, room, r.reserved, wait && !r.hurried)
+		leave, ok := r.take(ctx, r.ended, room, r.reserved, wait && !r.hurried)
 		if ok {
 			r.held.room += room
 			r.used, r.reserved = r.used+room, r.reserved+room
@@ -131,26 +135,54 @@ func (p *Processor) roomFor(ctx context.Context, body *object.Body) *callRoom {
 	if p.Room == nil {
 		return nil
 	}
-	call, end := context.WithCancel(ctx)
-	return newCallRoom(end, func(ctx context.Context, bytes, own int, wait bool) (func(), bool) {
+	return &callRoom{take: func(asking context.Context, ended <-chan struct{}, bytes, own int, wait bool) (func(), bool) {
 		if !wait {
-			return p.Room(call, body.Namespace, bytes, own, false)
+			return p.Room(ctx, body.Namespace, bytes, own, false)
 		}
-		waiting, stop := context.WithCancel(ctx)
+		waiting, stop := context.WithCancel(asking)
+		defer context.AfterFunc(ctx, stop)()
+		var watch sync.WaitGroup
+		defer watch.Wait()
 		defer stop()
-		defer context.AfterFunc(call, stop)()
+		watch.Go(func() {
+			select {
+			case <-ended:
+				stop()
+			case <-waiting.Done():
+			}
+		})
 		leave, ok := p.Room(waiting, body.Namespace, bytes, own, true)
-		if ok && ctx.Err() != nil {
+		if ok && asking.Err() != nil {
 			leave()
 			return nil, false
 		}
 		return leave, ok
-	})
+	}}
 }
 
-// newCallRoom returns the memory of a call. take waits no longer than until end is called.
-func newCallRoom(end func(), take func(ctx context.Context, bytes, own int, wait bool) (leave func(), ok bool)) *callRoom {
-	return &callRoom{take: take, end: end, turn: make(chan struct{}, 1)}
+// enter waits for the turn of a caller, which must yield afterwards. After the end of the call, or if
+// ctx is done, the caller has no turn.
+func (r *callRoom) enter(ctx context.Context) (ended, canceled bool) {
+	r.mu.Lock()
+	if r.over {
+		r.mu.Unlock()
+		return true, false
+	}
+	if r.turn == nil {
+		r.turn, r.ended = make(chan struct{}, 1), make(chan struct{})
+	}
+	r.mu.Unlock()
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return false, true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		r.yield()
+	}
+	return r.over, false
 }
 
 func (r *callRoom) yield() { <-r.turn }
@@ -158,10 +190,15 @@ func (r *callRoom) yield() { <-r.turn }
 // leave gives all memory back, at the end of the call. Goroutines that the handler has started may
 // still use the room: their later reads are not counted.
 func (r *callRoom) leave() {
-	r.end()
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	if r.turn == nil {
+		return
+	}
+	close(r.ended)
 	r.turn <- struct{}{}
 	defer r.yield()
-	r.over = true
 	for _, leave := range r.leaves {
 		leave()
 	}

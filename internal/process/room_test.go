@@ -15,13 +15,13 @@ import (
 func TestACallWaitsForMemoryOnlyOnce(t *testing.T) {
 	const size = 8 << 20
 	left, waits := size, []bool{}
-	room := newCallRoom(func() {}, func(_ context.Context, bytes, _ int, wait bool) (func(), bool) {
+	room := callRoom{take: func(_ context.Context, _ <-chan struct{}, bytes, _ int, wait bool) (func(), bool) {
 		if bytes > left {
 			return nil, false
 		}
 		left, waits = left-bytes, append(waits, wait)
 		return func() { left += bytes }, true
-	})
+	}}
 	steps := []struct {
 		bytes int
 		ok    bool
@@ -55,13 +55,13 @@ func TestACallWaitsForMemoryOnlyOnce(t *testing.T) {
 func TestMemoryForObjectsThatACallReads(t *testing.T) {
 	const size = 8 << 20
 	left, waits := size, []bool{}
-	room := newCallRoom(func() {}, func(_ context.Context, bytes, _ int, wait bool) (func(), bool) {
+	room := callRoom{take: func(_ context.Context, _ <-chan struct{}, bytes, _ int, wait bool) (func(), bool) {
 		if waits = append(waits, wait); bytes > left {
 			return nil, false
 		}
 		left -= bytes
 		return func() { left += bytes }, true
-	})
+	}}
 	steps := []struct {
 		of    string
 		bytes int
