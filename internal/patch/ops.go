@@ -25,11 +25,24 @@ func Unchanged(version string) Op {
 // Ops converts a merge patch to JSON patch operations for the decoded object fields,
 // which it does not modify. vanishing takes the JSON pointer of a map and reports
 // whether the map is removed when it loses its last key.
+//
+// A map with many changes is replaced as a whole, because API servers accept at most 10,000
+// operations. Other clients may have added keys since fields was read, so the patch must be bound to
+// that version.
 func Ops(fields, merge map[string]any, vanishing func(path string) bool) []Op {
-	return ops("", fields, merge, vanishing)
+	all := ops("", fields, merge, vanishing, manyChanges)
+	if len(all) > mostOps {
+		all = ops("", fields, merge, vanishing, 0)
+	}
+	return all
 }
 
 const (
+	// manyChanges is the number of changed keys above which a map is replaced as a whole.
+	manyChanges = 1000
+	// mostOps is the number of operations above which all maps are, except for the metadata: the
+	// body may lack some of them.
+	mostOps = 9000
 	// longPointer is the size of a JSON pointer, in bytes, above which a map is replaced as a
 	// whole if several of its fields change. Otherwise each operation on a field would repeat the
 	// long pointer: one key of 100 KB above 10,000 changed fields makes a patch of 1 GB.
@@ -39,7 +52,7 @@ const (
 	longestPointer = 16 << 10
 )
 
-func ops(path string, fields, merge map[string]any, vanishing func(string) bool) []Op {
+func ops(path string, fields, merge map[string]any, vanishing func(string) bool, many int) []Op {
 	var out []Op
 	for _, key := range slices.Sorted(maps.Keys(merge)) {
 		at := path + "/" + pointerEscapes.Replace(key)
@@ -53,14 +66,14 @@ func ops(path string, fields, merge map[string]any, vanishing func(string) bool)
 		case wanted == nil:
 		case isMap && wasMap && emptied(oldMap, inner) && vanishing(at):
 			out = append(out, Op{Op: "remove", Path: at})
-		case isMap && wasMap && len(at) > longPointer && (len(inner) > 1 || len(at) > longestPointer):
+		case isMap && wasMap && (len(at) > longPointer && (len(inner) > 1 || len(at) > longestPointer) || len(inner) > many && at != "/metadata"):
 			value := jsonvalue.Clone(oldMap).(map[string]any)
 			Apply(value, inner)
 			if !diff.Equal(oldMap, value) {
 				out = append(out, put(there, at, value))
 			}
 		case isMap && wasMap:
-			out = append(out, ops(at, oldMap, inner, vanishing)...)
+			out = append(out, ops(at, oldMap, inner, vanishing, many)...)
 		case isMap:
 			value := map[string]any{}
 			Apply(value, inner)

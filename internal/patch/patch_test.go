@@ -2,10 +2,13 @@ package patch
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	"gopf.dev/gopf/internal/jsonvalue"
 )
@@ -176,6 +179,68 @@ func TestOpsHaveTheEffectOfTheMergePatch(t *testing.T) {
 		before := jsonvalue.Clone(c.fields)
 		same(t, name, Ops(c.fields, c.merge, c.vanishing), c.want)
 		same(t, name+": the object", any(c.fields), before)
+	}
+}
+
+// Clients may write any number of annotations that the operator removes later. API servers refuse patches
+// with more than 10,000 operations.
+func TestManyChangesTakeFewOperations(t *testing.T) {
+	keys := func(n int, value any) fields {
+		all := fields{}
+		for i := range n {
+			all[fmt.Sprint("k", i)] = value
+		}
+		return all
+	}
+	maps := func(n, each int, value any) fields {
+		all := fields{}
+		for i := range n {
+			all[fmt.Sprint("m", i)] = keys(each, value)
+		}
+		return all
+	}
+	annotated := keys(20_000, "x")
+	annotated["other"] = "y"
+	for name, c := range map[string]struct {
+		fields, merge fields
+		most          int
+	}{
+		"annotations":             {fields{"metadata": fields{"name": "a", "annotations": annotated}}, fields{"metadata": fields{"annotations": keys(20_000, nil)}}, 1},
+		"new annotations":         {fields{"metadata": fields{"annotations": fields{"a": "b"}}}, fields{"metadata": fields{"annotations": keys(20_000, "c")}}, 1},
+		"few annotations":         {fields{"metadata": fields{"annotations": annotated}}, fields{"metadata": fields{"annotations": keys(1000, nil)}}, 1000},
+		"many maps in a field":    {fields{"spec": maps(100, 100, 1), "metadata": fields{"name": "a"}}, fields{"spec": maps(100, 100, 2)}, 1},
+		"many maps in the object": {maps(100, 100, 1), maps(100, 100, nil), 100},
+		"fields of the metadata":  {fields{"metadata": keys(2000, 1)}, fields{"metadata": keys(2000, 2)}, 2000},
+	} {
+		ops := Ops(c.fields, c.merge, func(string) bool { return true })
+		if len(ops) > c.most {
+			t.Errorf("%s: %d operations, want at most %d", name, len(ops), c.most)
+		}
+		raw, err := json.Marshal(ops)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := jsonpatch.DecodePatch(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := json.Marshal(c.fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := p.Apply(before)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := jsonvalue.Clone(map[string]any(c.fields)).(map[string]any)
+		Apply(want, c.merge)
+		wanted, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !jsonpatch.Equal(after, wanted) && name != "many maps in the object" { // where empty maps vanish
+			t.Errorf("%s: the result is another one", name)
+		}
 	}
 }
 
