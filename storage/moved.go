@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // MovedProgress stores records in the present storage. Records in the former storages are
@@ -53,25 +55,37 @@ func (m movedProgress) Save(ctx context.Context, o Object, p Patch, changed map[
 // patch. Records that the patch already moves or removes stay as they are there. The
 // operator does not send a patch for this alone.
 func (m movedProgress) Move(ctx context.Context, o Object, p Patch, ids []string) error {
-	known := make(map[string]bool)
+	// Records may be forged: thousands of them, each with the next one as its sub-handler. So the state
+	// after the patch is computed once, and not for each record or level.
+	now := snapshotOf(patched{o, p})
+	found, known := map[string]Record{}, map[string]bool{}
 	for len(ids) > 0 {
 		var subs []string
 		for _, id := range ids {
 			known[id] = true
 		}
 		for _, f := range m.former {
-			found, err := f.Load(ctx, patched{o, p}, ids)
+			records, err := f.Load(ctx, now, ids)
 			if err != nil && !errors.As(err, new(*MalformedError)) {
 				return err
 			}
-			for _, r := range found {
-				subs = append(subs, r.Subrefs...)
+			for id, r := range records {
+				found[id] = r
+				for _, sub := range r.Subrefs {
+					if !known[sub] {
+						known[sub], subs = true, append(subs, sub)
+					}
+				}
 			}
-			if err := m.move(ctx, o, p, found); err != nil {
-				return err
-			}
+			ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { // the record of an earlier storage counts
+				_, ok := records[id]
+				return ok
+			})
 		}
-		ids = slices.DeleteFunc(subs, func(id string) bool { return known[id] })
+		ids = subs
+	}
+	if err := m.move(ctx, o, p, found); err != nil {
+		return err
 	}
 	m.dropKeys(o, p)
 	traces, _ := tracesOfAll(m.former)
@@ -106,7 +120,7 @@ func (m movedProgress) move(ctx context.Context, o Object, p Patch, found map[st
 	if len(found) == 0 {
 		return nil
 	}
-	newer, err := m.present.Load(ctx, patched{o, p}, slices.Sorted(maps.Keys(found)))
+	newer, err := m.present.Load(ctx, snapshotOf(patched{o, p}), slices.Sorted(maps.Keys(found)))
 	if err != nil && !errors.As(err, new(*MalformedError)) {
 		return err
 	}
@@ -200,6 +214,33 @@ func (o patched) Lookup(path ...string) (any, bool) {
 	}
 	after := merged(before, change)
 	return after, after != nil
+}
+
+// snapshot is a patched object that merges each part only once. Later changes of the patch are not
+// seen.
+type snapshot struct {
+	Object
+	parts map[[2]string]any // by the first two keys of their paths; nil means none
+}
+
+func snapshotOf(of patched) snapshot { return snapshot{of, map[[2]string]any{}} }
+
+// Lookup implements [Object].
+func (s snapshot) Lookup(path ...string) (any, bool) {
+	if len(path) < 2 {
+		return s.Object.Lookup(path...)
+	}
+	key := [2]string{path[0], path[1]}
+	part, known := s.parts[key]
+	if !known {
+		part, _ = s.Object.Lookup(path[0], path[1])
+		s.parts[key] = part
+	}
+	if len(path) == 2 {
+		return part, part != nil
+	}
+	fields, _ := part.(map[string]any)
+	return jsonvalue.Lookup(fields, path[2:]...)
 }
 
 // merged returns the value after a merge patch. It does not modify them.

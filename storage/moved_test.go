@@ -2,12 +2,14 @@ package storage_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"gopf.dev/gopf/internal/test/scaling"
 	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/storage/storagetest"
 )
@@ -244,5 +246,40 @@ func TestMovesThatCouldLoseStateAreInvalid(t *testing.T) {
 		if err := test.storage.(storage.Validator).Validate(); (err == nil) != test.valid {
 			t.Errorf("%s: error %v", name, err)
 		}
+	}
+}
+
+// Any client that may edit an object can forge records: many, or a long chain of sub-handlers.
+func TestMovingManyRecords(t *testing.T) {
+	for name, refer := range map[string]func(i, n int) []string{
+		"of one handler": func(i, n int) (subs []string) {
+			for j := 1; i == 0 && j < n; j++ {
+				subs = append(subs, fmt.Sprint("x", j))
+			}
+			return subs
+		},
+		"of a chain": func(i, _ int) []string { return []string{fmt.Sprint("x", i+1)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scaling.Check(t, 100, func(n int) {
+				annotations := map[string]any{}
+				for i := range n {
+					annotations[fmt.Sprint(oldPrefix, "/x", i)] = storage.Record{Retries: 1, Subrefs: refer(i, n)}.Encode(false)
+				}
+				body := storagetest.Body{"metadata": map[string]any{"annotations": annotations}}
+				p := storagetest.Patch{}
+				progress := storage.MovedProgress(smart(newPrefix, newPrefix), smart(oldPrefix, oldPrefix))
+				if err := progress.(interface {
+					Move(context.Context, storage.Object, storage.Patch, []string) error
+				}).Move(t.Context(), body, p, []string{"x0"}); err != nil {
+					t.Fatal(err)
+				}
+				for key := range body.Apply(p)["metadata"].(map[string]any)["annotations"].(map[string]any) {
+					if !strings.HasPrefix(key, newPrefix) {
+						t.Fatalf("%s is left", key)
+					}
+				}
+			})
+		})
 	}
 }

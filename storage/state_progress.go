@@ -217,7 +217,7 @@ func (s stateProgress) moveToAnnotations(ctx context.Context, o Object, p Patch,
 		return err
 	}
 	gone := slices.Compact(slices.Sorted(slices.Values(slices.Concat(ids, slices.Collect(maps.Keys(left))))))
-	written, err := s.load(ctx, patched{stateless{o}, p}, inAnnotations, gone)
+	written, err := s.load(ctx, snapshotOf(patched{stateless{o}, p}), inAnnotations, gone)
 	if err != nil {
 		return err
 	}
