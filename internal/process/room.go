@@ -35,7 +35,7 @@ type callRoom struct {
 
 	mu    sync.Mutex
 	over  bool          // the call has ended
-	ended chan struct{} // closed then; nil if nothing was used so far, as in most calls
+	ended chan struct{} // closed then; nil means that nothing was used so far, as in most calls
 	turn  chan struct{} // held by the caller that may use the fields below, even while it waits
 
 	used     int
