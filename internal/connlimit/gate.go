@@ -214,11 +214,13 @@ func (c *paced) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection, and ends its turn.
+// Close closes the connection, and ends its turn. Reads fail when it is closed, and not before: the
+// server would still respond to the error.
 func (c *paced) Close() error {
+	err := c.Conn.Close()
 	c.once.Do(func() { close(c.closed) })
 	c.end()
-	return c.Conn.Close()
+	return err
 }
 
 func (c *paced) end() {

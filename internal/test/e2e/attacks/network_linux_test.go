@@ -14,9 +14,14 @@ import (
 	"time"
 )
 
+// networkPeer connects from another host than the API server.
+func networkPeer() *net.Dialer {
+	return &net.Dialer{Timeout: inTime, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+}
+
 // dial opens a TLS connection to the webhook port.
 func (s *scene) dial() (net.Conn, error) {
-	raw, err := net.DialTimeout("tcp", s.webhooks, inTime)
+	raw, err := networkPeer().Dial("tcp", s.webhooks)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +74,7 @@ func (s *scene) slowReviews(n int, limit time.Duration) []string {
 // even begin a handshake.
 func (s *scene) slowHeaders() []string {
 	for i := range 1500 {
-		conn, err := net.DialTimeout("tcp", s.webhooks, inTime)
+		conn, err := networkPeer().Dial("tcp", s.webhooks)
 		if err != nil {
 			continue
 		}
@@ -84,7 +89,7 @@ func (s *scene) slowHeaders() []string {
 
 // bigReviews sends reviews that are too big, and some that are just not.
 func (s *scene) bigReviews() []string {
-	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DialContext: networkPeer().DialContext, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	send := func(body string, want ...int) {
 		resp, err := client.Post("https://"+s.webhooks+"/validate", "application/json", strings.NewReader(body))
 		if err != nil {
@@ -164,12 +169,12 @@ func members(prefix string, n int) string {
 // noise sends handshakes of garbage, requests for paths that do not exist, and reviews
 // of garbage.
 func (s *scene) noise() []string {
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 4}}
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: networkPeer().DialContext, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 4}}
 	lines := strings.Count(s.op.Log.String(), "\n")
 	all(1000, func(i int) {
 		switch i % 4 {
 		case 0:
-			if conn, err := net.DialTimeout("tcp", s.webhooks, inTime); err == nil {
+			if conn, err := networkPeer().Dial("tcp", s.webhooks); err == nil {
 				_, _ = conn.Write(bytes.Repeat([]byte("garbage\x00\x1b[31m"), 100))
 				conn.Close()
 			}
