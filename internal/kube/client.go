@@ -209,7 +209,8 @@ func (c *Client) Ungated() *Client {
 }
 
 // Reserved returns a derived client with separate capacity: it and the clients derived
-// from it have up to n requests in flight, however many requests of other clients wait.
+// from it have up to n requests in flight, however many requests of other clients wait. If these are
+// slow, namespaces without a request can have up to n more.
 // It is for the few small requests that must not be late, such as lease renewals.
 func (c *Client) Reserved(n int) *Client {
 	derived := *c

@@ -40,8 +40,8 @@ func Ops(fields, merge map[string]any, vanishing func(path string) bool) []Op {
 const (
 	// manyChanges is the number of changed keys above which a map is replaced as a whole.
 	manyChanges = 1000
-	// mostOps is the number of operations above which all maps are, except for the metadata: the
-	// body may lack some of them.
+	// mostOps is the number of operations above which all changed maps are replaced as a whole. The
+	// metadata are not, because the fields may lack some of them.
 	mostOps = 9000
 	// longPointer is the size of a JSON pointer, in bytes, above which a map is replaced as a
 	// whole if several of its fields change. Otherwise each operation on a field would repeat the
