@@ -35,8 +35,8 @@ type budget struct {
 	pressed func() time.Duration
 
 	mu      sync.Mutex
-	used    int64             // the sum of what the clients have, each up to the most of one client
-	total   int64             // the sum of all acquired weights
+	used    int64             // the sum of all acquired weights, without those of the spare
+	spared  int64             // the sum of those of the spare
 	turns   int64             // how many waiters were served
 	peers   map[string]*share // by the host of the client; those with something only
 	due     time.Time         // of the next call of pressed
@@ -67,14 +67,16 @@ type sender struct {
 
 // share is the part of a budget that one client has or waits for.
 type share struct {
-	used  int64
-	turn  int64            // when it was served last; 0 means never
-	lines map[string]*line // by namespace; those with something only
+	used   int64
+	spared int64
+	turn   int64            // when it was served last; 0 means never
+	lines  map[string]*line // by namespace; those with something only
 }
 
 // line is the part of a share that one namespace has or waits for.
 type line struct {
 	used    int64
+	spared  int64
 	turn    int64
 	waiting []*waiter
 }
@@ -134,18 +136,27 @@ func (b *budget) of(by sender) (*share, *line) {
 	return s, l
 }
 
-// give adds an acquired weight to all sums. The lock must be held.
+// give adds an acquired weight to all sums. Less than zero gives it back: first that of the spare. The
+// lock must be held.
 func (b *budget) give(to sender, weight int64) {
 	s, l := b.of(to)
+	if back := min(l.spared, -weight); back > 0 {
+		b.addSpare(s, l, -back)
+		weight += back
+	}
 	b.add(s, l, weight)
 }
 
 func (b *budget) add(s *share, l *line, weight int64) {
-	b.used -= min(s.used, b.most)
+	b.used += weight
 	s.used += weight
-	b.used += min(s.used, b.most)
-	b.total += weight
 	l.used += weight
+}
+
+func (b *budget) addSpare(s *share, l *line, weight int64) {
+	b.spared += weight
+	s.spared += weight
+	l.spared += weight
 }
 
 // waiting returns the number of waiters of a client.
@@ -192,7 +203,7 @@ func (b *budget) tidy(by sender) {
 	if s == nil {
 		return
 	}
-	if l := s.lines[by.namespace]; l != nil && l.used == 0 && len(l.waiting) == 0 {
+	if l := s.lines[by.namespace]; l != nil && l.used+l.spared == 0 && len(l.waiting) == 0 {
 		delete(s.lines, by.namespace)
 	}
 	if len(s.lines) == 0 {
@@ -258,7 +269,7 @@ func (b *budget) move(from, to sender, weight int64) (ok bool) {
 	defer b.mu.Unlock()
 	defer b.serve()
 	defer b.tidy(to)
-	if _, l := b.of(to); l.used+weight > b.each {
+	if _, l := b.of(to); l.used+l.spared+weight > b.each {
 		return false
 	}
 	b.give(from, -weight)
@@ -271,13 +282,15 @@ func (b *budget) move(from, to sender, weight int64) (ok bool) {
 func (b *budget) serve() {
 	for {
 		s, l := b.next()
+		add := b.add
 		if l == nil || b.used+l.waiting[0].weight > b.size {
 			if s, l = b.neediest(); l == nil {
 				return
 			}
+			add = b.addSpare
 		}
 		w := l.waiting[0]
-		b.add(s, l, w.weight)
+		add(s, l, w.weight)
 		l.waiting = slices.Delete(l.waiting, 0, 1)
 		b.turns++
 		s.turn, l.turn = b.turns, b.turns
@@ -305,7 +318,7 @@ func (b *budget) next() (next *share, line *line) {
 // has as much as one can have waits for itself.
 func (s *share) next(each int64) (next *line) {
 	for _, l := range s.lines {
-		if len(l.waiting) == 0 || l.used+l.waiting[0].weight > each {
+		if len(l.waiting) == 0 || l.used+l.spared+l.waiting[0].weight > each {
 			continue
 		}
 		if next == nil || before(l.used, next.used, l.turn, next.turn, l.waiting[0], next.waiting[0]) {
@@ -324,14 +337,14 @@ func (b *budget) neediest() (next *share, line *line) {
 	}
 	for _, s := range b.peers {
 		for _, l := range s.lines {
-			if l.used > 0 || len(l.waiting) == 0 {
+			if l.used+l.spared > 0 || len(l.waiting) == 0 {
 				continue
 			}
 			w := l.waiting[0]
-			if w.weight > b.crumb || b.total+w.weight > b.size+b.spare || s.used+w.weight > b.most+threeQuarters(b.spare) {
+			if w.weight > b.crumb || b.spared+w.weight > b.spare || s.spared+w.weight > threeQuarters(b.spare) {
 				continue
 			}
-			if next == nil || before(s.used, next.used, s.turn, next.turn, w, line.waiting[0]) {
+			if next == nil || before(s.spared, next.spared, s.turn, next.turn, w, line.waiting[0]) {
 				next, line = s, l
 			}
 		}

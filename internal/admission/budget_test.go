@@ -230,3 +230,51 @@ func TestAnOversizedRequestLeavesRoomForOthers(t *testing.T) {
 		}
 	}
 }
+
+// Otherwise small reviews of many namespaces could take the room for which a larger one waits.
+func TestTheSpareIsNoRoomOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := splitBudget(100, 5) // 80, of which one client can have 60 and a namespace 45, and a spare of 20
+		by := func(namespace string) sender { return sender{"10.0.0.1", namespace} }
+		acquire := func(namespace string, weight int64) (served func() bool) {
+			time.Sleep(time.Millisecond) // the order of arrival counts
+			done := make(chan struct{})
+			go func() {
+				if _, err := b.acquire(t.Context(), by(namespace), weight); err == nil {
+					close(done)
+				}
+			}()
+			synctest.Wait()
+			return func() bool {
+				synctest.Wait()
+				select {
+				case <-done:
+					return true
+				default:
+					return false
+				}
+			}
+		}
+		if !acquire("first", 40)() {
+			t.Fatal("an empty budget has no room")
+		}
+		next, small := acquire("next", 40), 0
+		for i := range 20 {
+			if acquire(fmt.Sprint("small-", i), 5)() {
+				small++
+			}
+		}
+		if next() || small != 3 {
+			t.Errorf("the second one is served: %v; so are %d small ones, want 3: three quarters of the spare", next(), small)
+		}
+		b.release(by("first"), 40)
+		if !next() {
+			t.Error("small ones have the room for which another one waits")
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.used > b.size || b.spared > b.spare {
+			t.Errorf("%d and %d are used", b.used, b.spared)
+		}
+	})
+}

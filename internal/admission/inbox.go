@@ -52,8 +52,9 @@ const (
 //
 // There is separate room for small and for large bodies. A large body counts as small
 // until its first chunk has arrived; then it takes room for its whole announced size. So
-// two bodies cannot block each other by waiting for more room. One client can have three
-// quarters of each room, and one namespace of a client three quarters of that. So the
+// two bodies cannot block each other by waiting for more room. A fifth of each room is
+// kept for namespaces that have nothing. One client can have three
+// quarters of the rest, and one namespace of a client three quarters of that. So the
 // beginning of a body is read first, because it has the namespace. A body that is larger
 // than the room of a namespace counts as that room.
 //
