@@ -21,7 +21,8 @@ import (
 const deletionPolling = time.Second
 
 // delete deletes all objects of the selected resources, and waits until the running operator
-// has cleaned up and they are gone. It ends earlier only if ctx does.
+// has removed its finalizers. It ends earlier only if ctx does. Objects with the finalizers of
+// others, and objects that cannot be read, are only reported.
 func (s *session) delete(ctx context.Context, r Releasing, served []discovery.Served) error {
 	var failures []error
 	for _, one := range served {
@@ -31,15 +32,18 @@ func (s *session) delete(ctx context.Context, r Releasing, served []discovery.Se
 		return err
 	}
 	for last := ""; ; {
-		left, err := s.left(ctx, r, served)
-		if err != nil {
+		held, others, err := s.left(ctx, r, served)
+		switch {
+		case err != nil:
 			return err
-		}
-		if len(left) == 0 {
+		case len(held) == 0 && len(others) == 0:
 			fmt.Fprintln(r.Out, "all objects are gone")
 			return nil
+		case len(held) == 0:
+			fmt.Fprintf(r.Out, "the operator has cleaned up; %d objects stay until others release them, such as %s\n", len(others), others[0])
+			return nil
 		}
-		text := fmt.Sprintf("waiting for the operator: %d objects left, such as %s\n", len(left), left[0])
+		text := fmt.Sprintf("waiting for the operator: %d objects left, such as %s\n", len(held), held[0])
 		if text != last {
 			fmt.Fprint(r.Out, text)
 			last = text
@@ -55,7 +59,7 @@ func (s *session) deleteAll(ctx context.Context, r Releasing, served discovery.S
 	var deleted atomic.Int64
 	var last error
 	var mu sync.Mutex
-	s.concurrently(ctx, r, served, func(body *object.Body) {
+	remove := func(body *object.Body) {
 		if !body.Deleting && !r.DryRun {
 			err := s.client.Delete(ctx, kube.Target{Info: served.Info, Namespace: body.Namespace, Name: body.Name}, kube.DeleteOptions{UID: body.UID})
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -66,7 +70,10 @@ func (s *session) deleteAll(ctx context.Context, r Releasing, served discovery.S
 			}
 		}
 		deleted.Add(1)
-	}, &last, &mu)
+	}
+	for _, id := range s.concurrently(ctx, r, served, remove, &last, &mu) {
+		remove(id.Bare())
+	}
 	verb := "deleted"
 	if r.DryRun {
 		verb = "to delete"
@@ -75,17 +82,26 @@ func (s *session) deleteAll(ctx context.Context, r Releasing, served discovery.S
 	return last
 }
 
-// left returns the objects that are being deleted, with their finalizers.
-func (s *session) left(ctx context.Context, r Releasing, served []discovery.Served) (names []string, err error) {
+// left returns the objects that are being deleted and have a finalizer of the operator, and
+// those that stay for other reasons, each with the reason.
+func (s *session) left(ctx context.Context, r Releasing, served []discovery.Served) (held, others []string, err error) {
 	for _, one := range served {
-		err := s.list(ctx, one, r.Selector, func(body *object.Body) {
+		p := s.processor(one)
+		skipped := func(id object.Identity) {
+			others = append(others, one.Info.Plural+"/"+id.Name+" (it cannot be read)")
+		}
+		err := s.list(ctx, one, r.Selector, skipped, func(body *object.Body) {
+			into := &others
+			if p.Holds(body) {
+				into = &held
+			}
 			if body.Deleting {
-				names = append(names, one.Info.Plural+"/"+body.Name+" ("+strings.Join(body.Finalizers(), ", ")+")")
+				*into = append(*into, one.Info.Plural+"/"+body.Name+" ("+strings.Join(body.Finalizers(), ", ")+")")
 			}
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return names, nil
+	return held, others, nil
 }

@@ -148,7 +148,7 @@ func (s *session) unlabel(ctx context.Context, r Releasing, info kind.Info) erro
 	}
 	var failure error
 	released := 0
-	err = s.list(ctx, discovery.Served{Info: info}, childwatch.Label+"="+s.Name, func(body *object.Body) {
+	err = s.list(ctx, discovery.Served{Info: info}, childwatch.Label+"="+s.Name, nil, func(body *object.Body) {
 		t := kube.Target{Info: info, Namespace: body.Namespace, Name: body.Name}
 		_, err := s.client.Patch(ctx, t, types.MergePatchType, raw)
 		switch {

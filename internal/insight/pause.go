@@ -120,7 +120,7 @@ func (s *session) each(ctx context.Context, o Objects, do func(context.Context, 
 		if err != nil {
 			return err
 		}
-		err = s.list(ctx, served, o.Selector, func(body *object.Body) {
+		err = s.list(ctx, served, o.Selector, nil, func(body *object.Body) {
 			if err := do(ctx, served, body); err != nil {
 				failures = append(failures, err.Error())
 			}
@@ -137,8 +137,9 @@ func (s *session) each(ctx context.Context, o Objects, do func(context.Context, 
 
 // list calls do for all objects of a resource in the namespaces of the command, page by
 // page. It ignores the label selector of the handlers. If a page has expired, it starts the list
-// again, so do must ignore objects that it has seen.
-func (s *session) list(ctx context.Context, served discovery.Served, selector string, do func(*object.Body)) error {
+// again, so do must ignore objects that it has seen. skipped is called for objects that cannot
+// be read, perhaps repeatedly. It may be nil.
+func (s *session) list(ctx context.Context, served discovery.Served, selector string, skipped func(object.Identity), do func(*object.Body)) error {
 	namespaces := []string{""}
 	if served.Info.Namespaced && len(s.Namespaces) > 0 {
 		var err error
@@ -148,7 +149,7 @@ func (s *session) list(ctx context.Context, served discovery.Served, selector st
 	}
 	for _, namespace := range namespaces {
 		for page := ""; ; {
-			items, next, err := s.client.Page(ctx, served.Info, namespace, kube.ListOptions{Selector: selector}, page)
+			items, next, err := s.client.Page(ctx, served.Info, namespace, kube.ListOptions{Selector: selector, Skipped: skipped}, page)
 			if apierrors.IsResourceExpired(err) && page != "" {
 				page = ""
 				continue

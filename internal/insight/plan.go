@@ -94,7 +94,7 @@ func (p *planner) fill(ctx context.Context, served discovery.Served, k *process.
 		x.Functions = append(x.Functions, index.Function{Handler: h, Into: p.Indices[h]})
 	}
 	k.Indexers = x
-	return p.list(ctx, discovery.Served{Info: served.Info}, served.Select, func(body *object.Body) { k.FillIndices(ctx, body) })
+	return p.list(ctx, discovery.Served{Info: served.Info}, served.Select, nil, func(body *object.Body) { k.FillIndices(ctx, body) })
 }
 
 // readChildren reads the known children of all owners.
@@ -157,7 +157,7 @@ func (p *planner) run(ctx context.Context, r Planning) error {
 		slots := make(chan struct{}, maxPlans)
 		var running sync.WaitGroup
 		selector := selectorOf(served)
-		err := p.list(ctx, served, r.Selector, func(body *object.Body) {
+		err := p.list(ctx, served, r.Selector, nil, func(body *object.Body) {
 			if !handler.Selects(selector, body) {
 				return
 			}

@@ -39,7 +39,9 @@ const maxReleases = 100
 // release that was interrupted continues with another call.
 //
 // With [Releasing.Delete], it deletes the objects and waits until the operator has cleaned
-// up. The operator must run; nothing else is removed.
+// up: until it has removed its finalizers. The operator must run; nothing else is removed.
+//
+// Objects that fail stop nothing else. The returned error names them.
 func (op *Operator) Release(ctx context.Context, r Releasing) error {
 	if _, err := metalabels.Parse(r.Selector); err != nil {
 		return fmt.Errorf("the selector %q: %w", r.Selector, err)
@@ -61,16 +63,15 @@ func (op *Operator) Release(ctx context.Context, r Releasing) error {
 		for _, one := range served {
 			failures = append(failures, s.release(ctx, r, one))
 		}
-		if err := errors.Join(failures...); err != nil || r.DryRun {
-			return err
+		if r.DryRun || ctx.Err() != nil {
+			return errors.Join(failures...)
 		}
+		// An object that fails must not keep the rest of the operator in the cluster.
 		if !r.partial() && len(s.Namespaces) == 0 {
-			if err := s.releaseChildren(ctx, r); err != nil {
-				return err
-			}
-			if err := s.deleteOwn(ctx, r); err != nil {
-				return err
-			}
+			failures = append(failures, s.releaseChildren(ctx, r), s.deleteOwn(ctx, r))
+		}
+		if err := errors.Join(failures...); err != nil {
+			return err
 		}
 		return s.verify(ctx, r, served)
 	})
@@ -102,7 +103,7 @@ func (s *session) release(ctx context.Context, r Releasing, served discovery.Ser
 	var seen, released, failed atomic.Int64
 	var last error
 	var mu sync.Mutex
-	s.concurrently(ctx, r, served, func(body *object.Body) {
+	unreadable := s.concurrently(ctx, r, served, func(body *object.Body) {
 		seen.Add(1)
 		done, err := p.Release(ctx, body, r.DryRun)
 		switch {
@@ -115,6 +116,12 @@ func (s *session) release(ctx context.Context, r Releasing, served discovery.Ser
 			released.Add(1)
 		}
 	}, &last, &mu)
+	if n := len(unreadable); n > 0 {
+		seen.Add(int64(n))
+		failed.Add(int64(n))
+		last = errors.Join(last, fmt.Errorf("%d objects of %s cannot be read, such as %s: if they have the finalizer %s, remove it",
+			n, served.Info, unreadable[0], p.Config.Finalizer))
+	}
 	verb := "released"
 	if r.DryRun {
 		verb = "to release"
@@ -127,11 +134,18 @@ func (s *session) release(ctx context.Context, r Releasing, served discovery.Ser
 }
 
 // concurrently calls do for all objects of a resource, and waits for the calls. An error of
-// the list goes to failure.
-func (s *session) concurrently(ctx context.Context, r Releasing, served discovery.Served, do func(*object.Body), failure *error, mu *sync.Mutex) {
+// the list goes to failure. It returns the objects that cannot be read, without duplicates.
+func (s *session) concurrently(ctx context.Context, r Releasing, served discovery.Served, do func(*object.Body), failure *error, mu *sync.Mutex) (unreadable []object.Identity) {
 	slots := make(chan struct{}, maxReleases)
 	var calls sync.WaitGroup
-	err := s.list(ctx, served, r.Selector, func(body *object.Body) {
+	known := map[string]bool{}
+	skipped := func(id object.Identity) {
+		if !known[id.Key()] {
+			known[id.Key()] = true
+			unreadable = append(unreadable, id)
+		}
+	}
+	err := s.list(ctx, served, r.Selector, skipped, func(body *object.Body) {
 		slots <- struct{}{}
 		calls.Go(func() { defer func() { <-slots }(); do(body) })
 	})
@@ -141,6 +155,7 @@ func (s *session) concurrently(ctx context.Context, r Releasing, served discover
 		defer mu.Unlock()
 		*failure = err
 	}
+	return unreadable
 }
 
 // verify counts the objects that have marks after the release: a running operator puts them
@@ -150,7 +165,7 @@ func (s *session) verify(ctx context.Context, r Releasing, served []discovery.Se
 	var names []string
 	for _, one := range served {
 		p := s.processor(one)
-		err := s.list(ctx, one, r.Selector, func(body *object.Body) {
+		err := s.list(ctx, one, r.Selector, nil, func(body *object.Body) {
 			if marked, _ := p.Release(ctx, body, true); marked {
 				if left++; len(names) < 3 {
 					names = append(names, one.Info.Plural+"/"+body.Name)

@@ -57,12 +57,17 @@ func (p *Processor) marks(body *object.Body) (marks *patch.Patch, guarded bool) 
 		}
 	}
 	for _, key := range p.statusKeys() {
-		if _, ok := body.Lookup("status", key); ok {
+		// A key with null has no state. API servers keep it, so its removal would change nothing.
+		if state, _ := body.Lookup("status", key); state != nil {
 			marks.Set(nil, "status", key)
 		}
 	}
-	guarded = slices.ContainsFunc(p.finalizers(), func(f string) bool { return slices.Contains(body.Finalizers(), f) })
-	return marks, guarded
+	return marks, p.Holds(body)
+}
+
+// Holds reports whether the object has a finalizer of the operator.
+func (p *Processor) Holds(body *object.Body) bool {
+	return slices.ContainsFunc(p.finalizers(), func(f string) bool { return slices.Contains(body.Finalizers(), f) })
 }
 
 // statusKeys returns the keys in the status that hold state of the operator.
