@@ -3,9 +3,14 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
@@ -81,6 +86,37 @@ func TestReleaseOfDeletedObjectsDoesNotWaitForOthers(t *testing.T) {
 		err := commands(t, c, plainOperator(&diary, nil)).Release(ctx, insight.Releasing{Out: &out, Delete: true, Kinds: []string{"kopfexamples"}})
 		if err != nil || !strings.Contains(out.String(), "2 deleted") || !strings.Contains(out.String(), "1 objects stay until others release them, such as kopfexamples/x (other.io/guard)") {
 			t.Errorf("got %v and %q", err, out.String())
+		}
+	})
+}
+
+// The operator was killed, so its webhook configurations are left, and refuse all writes.
+func TestReleaseDeletesTheWebhooksBeforeItWrites(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		const configurations = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+		for _, plural := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
+			c.Define(t, gopftest.Kind{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural})
+		}
+		op := owning()
+		op.Settings.Election.Enabled, op.Settings.Election.Name, op.Settings.Election.Namespace = true, "things", "default"
+		op.Settings.Admission.Server, op.Settings.Admission.Managed = hooked(c, new(atomic.Int32)), "hooks.kopf.dev"
+		gopf.For[*Example](op, resource).Reconcile("children", func(context.Context, *gopf.Reconciliation[*Example]) error { return nil },
+			gopf.Owns[*corev1.ConfigMap]())
+		gopf.For[*corev1.ConfigMap](op, configMaps).Validate("check", func(context.Context, *gopf.Review[*corev1.ConfigMap]) error { return nil })
+		runs(t, c, op, func() {
+			forged := childMap("forged", "value")
+			forged.Labels = map[string]string{"gopf.dev/children": "examples.kopf.dev"}
+			forged.TypeMeta, forged.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, "default"
+			c.Create(t, forged)
+		})
+		c.ServeWebhooks("hooks.test", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+
+		var out bytes.Buffer
+		if err := commands(t, c, op).Release(t.Context(), insight.Releasing{Out: &out}); err != nil || !strings.Contains(out.String(), "1 children released") {
+			t.Errorf("got %v and %q", err, out.String())
+		}
+		if _, left := c.Lookup(t, configurations, "", "hooks.kopf.dev"); left {
+			t.Error("the webhook configuration is left")
 		}
 	})
 }

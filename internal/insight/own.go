@@ -3,6 +3,7 @@ package insight
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -84,37 +85,48 @@ func (s *session) peerings(ctx context.Context) ([]peering.Place, error) {
 	return peering.Places(resources, namespaces), err
 }
 
-// deleteOwn deletes the objects of the operator itself: webhook configurations, the lease,
-// and records of stopped operators in peerings.
-func (s *session) deleteOwn(ctx context.Context, r Releasing) error {
-	var targets []kube.Target
-	if s.Webhooks != "" {
-		for _, plural := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
-			targets = append(targets, kube.Target{Info: kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural}, Name: s.Webhooks})
-		}
+// deleteWebhooks deletes the webhook configurations of the operator.
+func (s *session) deleteWebhooks(ctx context.Context, r Releasing) error {
+	if s.Webhooks == "" {
+		return nil
 	}
+	var failures []error
+	for _, plural := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
+		info := kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural}
+		failures = append(failures, s.deleteOne(ctx, r, kube.Target{Info: info, Name: s.Webhooks}))
+	}
+	return errors.Join(failures...)
+}
+
+// deleteRecords deletes the lease of the operator, and the records of stopped operators in
+// its peerings.
+func (s *session) deleteRecords(ctx context.Context, r Releasing) error {
+	var failure error
 	if t, ok := s.leaseTarget(); ok {
-		targets = append(targets, t)
-	}
-	for _, t := range targets {
-		name := strings.TrimPrefix(t.Info.Plural+"/"+t.Namespace, "/") + "/" + t.Name
-		switch err := s.client.Delete(ctx, t, kube.DeleteOptions{}); {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return fmt.Errorf("delete %s: %w", name, err)
-		default:
-			fmt.Fprintf(r.Out, "%s deleted\n", strings.ReplaceAll(name, "//", "/"))
-		}
+		failure = s.deleteOne(ctx, r, t)
 	}
 	places, err := s.peerings(ctx)
 	if err != nil {
-		return err
+		return errors.Join(failure, err)
 	}
 	swept, err := peering.Sweep(ctx, s.client, s.Peering.Name, places, time.Now())
 	if swept > 0 {
 		fmt.Fprintf(r.Out, "%d records of stopped operators removed from the peering %s\n", swept, s.Peering.Name)
 	}
-	return err
+	return errors.Join(failure, err)
+}
+
+// deleteOne deletes an object, unless it does not exist.
+func (s *session) deleteOne(ctx context.Context, r Releasing, t kube.Target) error {
+	name := strings.TrimPrefix(t.Info.Plural+"/"+t.Namespace, "/") + "/" + t.Name
+	switch err := s.client.Delete(ctx, t, kube.DeleteOptions{}); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("delete %s: %w", name, err)
+	default:
+		fmt.Fprintf(r.Out, "%s deleted\n", strings.ReplaceAll(name, "//", "/"))
+	}
+	return nil
 }
 
 // releaseChildren removes the label of the operator from the children of its reconcile
@@ -124,6 +136,7 @@ func (s *session) releaseChildren(ctx context.Context, r Releasing) error {
 		return nil
 	}
 	done := map[string]bool{}
+	var failures []error
 	for _, h := range s.Handlers.Of(handler.Reconciles) {
 		for _, owned := range h.Reconcile.Owned {
 			for _, info := range owned.Of.Select(s.cluster) {
@@ -131,13 +144,11 @@ func (s *session) releaseChildren(ctx context.Context, r Releasing) error {
 					continue
 				}
 				done[info.String()] = true
-				if err := s.unlabel(ctx, r, info); err != nil {
-					return err
-				}
+				failures = append(failures, s.unlabel(ctx, r, info))
 			}
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // unlabel removes the label of the operator from all children of a kind.

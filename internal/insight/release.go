@@ -34,8 +34,8 @@ func (r Releasing) partial() bool { return len(r.Kinds) > 0 || r.Selector != "" 
 const maxReleases = 100
 
 // Release removes the finalizers, annotations and states of the operator from all objects
-// of its resources, whether or not its handlers select them. Then it deletes the webhook
-// configurations and the lease of the operator. It refuses while the operator runs. A
+// of its resources, whether or not its handlers select them. Before that, it deletes the webhook
+// configurations of the operator, and afterwards its lease. It refuses while the operator runs. A
 // release that was interrupted continues with another call.
 //
 // With [Releasing.Delete], it deletes the objects and waits until the operator has cleaned
@@ -59,7 +59,12 @@ func (op *Operator) Release(ctx context.Context, r Releasing) error {
 		if r.Delete {
 			return s.delete(ctx, r, served)
 		}
+		whole := !r.partial() && !r.DryRun && len(s.Namespaces) == 0
 		var failures []error
+		if whole {
+			// First: the operator does not run, so its webhooks may refuse all other writes.
+			failures = append(failures, s.deleteWebhooks(ctx, r))
+		}
 		for _, one := range served {
 			failures = append(failures, s.release(ctx, r, one))
 		}
@@ -67,8 +72,8 @@ func (op *Operator) Release(ctx context.Context, r Releasing) error {
 			return errors.Join(failures...)
 		}
 		// An object that fails must not keep the rest of the operator in the cluster.
-		if !r.partial() && len(s.Namespaces) == 0 {
-			failures = append(failures, s.releaseChildren(ctx, r), s.deleteOwn(ctx, r))
+		if whole {
+			failures = append(failures, s.releaseChildren(ctx, r), s.deleteRecords(ctx, r))
 		}
 		if err := errors.Join(failures...); err != nil {
 			return err
