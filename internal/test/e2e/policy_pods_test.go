@@ -127,7 +127,7 @@ func grant(t *testing.T, space, account string, verbs []any) {
 	t.Helper()
 	in := objects{t, space, "Role", schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}}
 	in.create(account, map[string]any{"rules": []any{
-		map[string]any{"apiGroups": []any{""}, "resources": []any{"pods", "bindings"}, "verbs": verbs},
+		map[string]any{"apiGroups": []any{""}, "resources": []any{"pods", "bindings", "configmaps"}, "verbs": verbs},
 		map[string]any{"apiGroups": []any{"apps"}, "resources": []any{"deployments"}, "verbs": verbs},
 	}})
 	in.kind, in.resource.Resource = "RoleBinding", "rolebindings"
