@@ -176,19 +176,31 @@ func (s *Store) Of(owner string) []*Child {
 }
 
 // Applied returns the known children of an owner that the operator has applied, without
-// [Child.Orphan], in no order. It returns at most so many. Clients can create any number of
-// objects that look like children, but the operator has not applied them.
-func (s *Store) Applied(owner string, most int) []*Child {
+// [Child.Orphan], in no order. namespace is that of the owner. It returns at most so many in this
+// namespace or without one, and at most so many in others, without those that are being deleted.
+//
+// Clients of other namespaces can create any number of objects with the marks of children. They
+// must not hide the children in the namespace of the owner.
+func (s *Store) Applied(owner, namespace string, most int) []*Child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []*Child
+	near, far := most, most
 	for e := range s.all.of(owner) {
 		if !e.applied || e.orphan {
 			continue
 		}
-		if len(all) == most {
-			break
+		left := &near
+		if at, _ := e.packed.Names(); at != "" && at != namespace {
+			if e.packed.Deleting() {
+				continue
+			}
+			left = &far
 		}
+		if *left == 0 {
+			continue
+		}
+		*left--
 		all = append(all, e.child())
 	}
 	return all

@@ -160,14 +160,38 @@ func TestForgedChildrenCostTheirOwnerNothing(t *testing.T) {
 	own := state{version: 6, owner: ownerA}.child(t, s)
 	own.Applied = true
 	s.update(own, false)
-	if got := s.Applied(ownerA, 10); len(got) != 1 || got[0].UID != own.UID {
+	if got := s.Applied(ownerA, "ns", 10); len(got) != 1 || got[0].UID != own.UID {
 		t.Errorf("got %v, want the applied one", got)
 	}
-	if got := s.Applied(ownerA, 0); len(got) != 0 {
+	if got := s.Applied(ownerA, "ns", 0); len(got) != 0 {
 		t.Errorf("got %v, want none", got)
 	}
-	if n := testing.AllocsPerRun(10, func() { s.Applied(ownerA, 10) }); n > 20 {
+	if n := testing.AllocsPerRun(10, func() { s.Applied(ownerA, "ns", 10) }); n > 20 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestForgedChildrenElsewhereHideNone(t *testing.T) {
+	s := store()
+	own := state{version: 6, owner: ownerA}.child(t, s)
+	own.Applied = true
+	s.update(own, false)
+	for i, deletion := range []string{"", `"deletionTimestamp":"2026-01-01T00:00:00Z",`, "", ""} {
+		forged := state{version: 7, owner: ownerA}.child(t, s)
+		forged.Name, forged.UID, forged.Applied = fmt.Sprint("forged-", i), fmt.Sprint("u-", i), true
+		packed, err := object.ParseWhole(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{%s"name":%q,"namespace":"elsewhere","uid":%q,"resourceVersion":"7"}}`, deletion, forged.Name, forged.UID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged.packed = s.packer(configs).Pack(packed)
+		s.update(forged, false)
+	}
+	var names []string
+	for _, c := range s.Applied(ownerA, "ns", 2) {
+		names = append(names, c.Name)
+	}
+	if slices.Sort(names); !slices.Equal(names, slices.Sorted(slices.Values([]string{"forged-2", "forged-3", own.Name}))) {
+		t.Errorf("got %q", names)
 	}
 }
 

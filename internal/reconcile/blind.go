@@ -20,6 +20,9 @@ type blindApply struct {
 }
 
 func (f *Fights) appliedBlindly(k children.Key, version string, now time.Time) {
+	if len(f.blindly) >= children.MaxEntries { // the names of children may change again and again
+		f.blindly = nil
+	}
 	if f.blindly == nil {
 		f.blindly = map[children.Key]blindApply{}
 	}

@@ -16,9 +16,9 @@ const (
 	fightWindow = time.Minute
 	// maxRepairs limits the repairs of a child in that time.
 	maxRepairs = 5
-	// manyFights is the number of children from which old repairs are forgotten. The
+	// fewFights is the number of children below which old repairs are not forgotten. The
 	// names of children may come from the object, and change again and again.
-	manyFights = children.MaxEntries
+	fewFights = 16
 )
 
 // Fights counts the repairs of the children of one object. The zero value is ready for
@@ -27,6 +27,7 @@ type Fights struct {
 	repaired map[children.Key][]time.Time
 	told     map[children.Key]string // the message about the present fight
 	blindly  map[children.Key]blindApply
+	recent   int // the number of children that were left when old repairs were last forgotten
 }
 
 // Repair counts a repair. If there were too many, it returns the time until the next
@@ -35,7 +36,7 @@ func (f *Fights) Repair(k children.Key, now time.Time) (pause time.Duration) {
 	if f.repaired == nil {
 		f.repaired, f.told = map[children.Key][]time.Time{}, map[children.Key]string{}
 	}
-	if len(f.repaired) >= manyFights {
+	if len(f.repaired) >= max(fewFights, 2*f.recent) {
 		f.tidy(now)
 	}
 	recent := slices.DeleteFunc(f.repaired[k], func(at time.Time) bool { return now.Sub(at) >= fightWindow })
@@ -58,6 +59,7 @@ func (f *Fights) tidy(now time.Time) {
 			delete(f.told, k)
 		}
 	}
+	f.recent = len(f.repaired)
 }
 
 // fight notes that another client keeps changing a child.

@@ -42,17 +42,28 @@ func TestRepairsOfAChildAreLimited(t *testing.T) {
 func TestRepairsOfFormerChildrenAreForgotten(t *testing.T) {
 	var f Fights
 	now := time.Now()
-	for i := range 20 * manyFights {
+	for i := range 20 * children.MaxEntries {
 		k := children.Key{Name: strconv.Itoa(i)}
 		f.Repair(k, now)
 		f.told[k] = "told"
 		now = now.Add(time.Second)
 	}
-	if len(f.repaired) > manyFights || len(f.told) > manyFights {
+	const most = 2 * int(fightWindow/time.Second)
+	if len(f.repaired) > most || len(f.told) > most {
 		t.Errorf("%d children and %d messages are remembered", len(f.repaired), len(f.told))
 	}
 	if pause := f.Repair(children.Key{Name: "another"}, now); pause != 0 {
 		t.Errorf("another child is repaired after %s", pause)
+	}
+}
+
+func TestBlindAppliesOfFormerChildrenAreForgotten(t *testing.T) {
+	var f Fights
+	for i := range 3 * children.MaxEntries {
+		f.appliedBlindly(children.Key{Name: strconv.Itoa(i)}, "1", time.Now())
+	}
+	if len(f.blindly) > children.MaxEntries {
+		t.Errorf("%d children are remembered", len(f.blindly))
 	}
 }
 

@@ -61,9 +61,9 @@ func (r *Runner) Unlisted(owner Owner, inventory []children.Entry) (found []chil
 		listed[e.Key] = true
 	}
 	var strays []children.Entry
-	for _, c := range r.Store.Applied(owner.UID, children.MaxEntries+len(inventory)) {
+	for _, c := range r.Store.Applied(owner.UID, owner.Namespace, children.MaxEntries+len(inventory)) {
 		stray := c.Namespace != "" && c.Namespace != owner.Namespace
-		if listed[c.Key] || stray && c.Deleting || !c.BelongsTo(owner.UID, owner.Namespace) {
+		if listed[c.Key] || !c.BelongsTo(owner.UID, owner.Namespace) {
 			continue
 		}
 		e := children.Entry{Key: c.Key, UID: children.Short(c.UID), Outside: c.Controller == "", Stray: stray}
