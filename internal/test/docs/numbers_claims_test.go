@@ -219,6 +219,7 @@ func claims(t *testing.T) map[string][]string {
 			"tries again after " + seconds(duration("internal/process", "teardownPolling")) + " seconds",
 			count(constant("internal/reconcile", "maxStrays")) + " are deleted every " + seconds(duration("internal/reconcile", "strayPause")) + " seconds",
 			"at most " + count(constant("internal/process", "farBurst")) + " times at once",
+			"may have at most " + count(constant("internal/policy", "maxAnnotations")) + " annotations",
 		},
 		"SECURITY.md": {
 			"grows to " + restart + " s", "at most " + daemons + " programs",
