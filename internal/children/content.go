@@ -86,6 +86,7 @@ func (c *content) visit(fields, value []byte, others [][]byte, top bool) {
 	}
 	of := parts{whole: value, top: top, fields: fields, left: &c.left}
 	theirs := c.within(others, fields)
+	at := -1
 	for c.left >= 0 && !w.Take('}') {
 		name, inside := unquoted(w.Value()), w.Value()
 		if len(inside) == 0 {
@@ -94,10 +95,8 @@ func (c *content) visit(fields, value []byte, others [][]byte, top bool) {
 		part := of.at(name)
 		c.write(name)
 		var shared [][]byte
-		for _, members := range theirs {
-			if more := members.at(name); len(more) > 0 && !isEmpty(more) {
-				shared = append(shared, more)
-			}
+		if at++; at < len(theirs) {
+			shared = theirs[at]
 		}
 		if isEmpty(inside) {
 			c.leaf(part, shared)
@@ -107,18 +106,44 @@ func (c *content) visit(fields, value []byte, others [][]byte, top bool) {
 	}
 }
 
-// within returns the members of the other managers' fields that have a name in the fields.
-func (c *content) within(others [][]byte, fields []byte) []members {
+// within returns for each name in the fields what the other managers have under that name, except
+// for empty objects. nil means that there is nothing. It takes memory in proportion to the fields
+// and to the others, not to their product.
+func (c *content) within(others [][]byte, fields []byte) (found [][][]byte) {
 	if len(others) == 0 {
 		return nil
 	}
 	names := namesOf(fields, math.MaxInt)
-	var found []members
+	place := func(name []byte) int {
+		return slices.IndexFunc(names, func(one []byte) bool { return bytes.Equal(one, name) })
+	}
+	if len(names) > fewMembers {
+		places := make(map[string]int, len(names))
+		for i, name := range names {
+			places[string(name)] = i + 1
+		}
+		place = func(name []byte) int { return places[string(name)] - 1 }
+	}
 	for _, other := range others {
 		if c.left -= len(other) + perEntry; c.left < 0 {
 			break
 		}
-		found = append(found, membersOf(other, names))
+		w := jsonvalue.NewWalk(other)
+		if !w.Take('{') {
+			continue
+		}
+		for !w.Take('}') {
+			name, value := unquoted(w.Value()), w.Value()
+			if len(value) == 0 {
+				break
+			}
+			if i := place(name); i >= 0 && !isEmpty(value) {
+				if found == nil {
+					found = make([][][]byte, len(names))
+				}
+				found[i] = append(found[i], value)
+			}
+		}
 	}
 	return found
 }
@@ -139,7 +164,9 @@ func (c *content) leaf(value []byte, others [][]byte) {
 	c.left -= len(value)
 	theirs := map[string]bool{}
 	for _, fields := range others {
-		c.left -= len(fields)
+		if c.left -= len(fields); c.left < 0 {
+			break
+		}
 		for _, name := range namesOf(fields, math.MaxInt) {
 			theirs[string(name)] = true
 		}

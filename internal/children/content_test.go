@@ -117,6 +117,18 @@ func TestTheContentOfHostileEntries(t *testing.T) {
 			})
 		})
 	}
+	t.Run("names and entries", func(t *testing.T) { // their product must not count
+		scaling.Check(t, 500, func(n int) {
+			var names []string
+			var entries []ManagedFields
+			for i := range n {
+				names = append(names, fmt.Sprintf(`"f:%x":{}`, i))
+				entries = append(entries, ManagedFields{Manager: fmt.Sprint("m", i), Operation: "Apply", FieldsV1: json.RawMessage(`{"f:a":{"f:b":{}}}`)})
+			}
+			entries = append(entries, ManagedFields{Manager: "me", Operation: "Apply", FieldsV1: json.RawMessage(`{` + strings.Join(names, ",") + `}`)})
+			Content(entries, "me", []byte(`{"a":1}`))
+		})
+	})
 	many, object := []ManagedFields{}, []byte(`{"spec":"`+strings.Repeat("x", 1<<20)+`"}`)
 	for range 100_000 { // of 100 GB
 		many = append(many, ManagedFields{Manager: "me", FieldsV1: json.RawMessage(`{"f:spec":{}}`)})
