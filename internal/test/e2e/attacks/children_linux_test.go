@@ -27,6 +27,7 @@ func (s *scene) children() []string {
 	s.repairedUntil(time.Now().Add(time.Duration(size(6, 45))*time.Second), func(end time.Time) {
 		var running sync.WaitGroup
 		running.Go(func() { s.labelledObjects(end, label) })
+		running.Go(func() { s.managedByMany(label) })
 		running.Go(func() { s.greedyOwners(end) })
 		s.restlessChildren(end)
 		running.Wait()
@@ -69,6 +70,26 @@ func (s *scene) repairedUntil(end time.Time, attack func(end time.Time)) {
 		time.Sleep(500 * time.Millisecond)
 	}
 	running.Wait()
+}
+
+// managedByMany makes an object that looks like a child, with thousands of fields of the operator and
+// thousands of other managers.
+func (s *scene) managedByMany(label string) {
+	entry := func(manager, fields string) string {
+		return fmt.Sprintf(`{"manager":%q,"operation":"Apply","apiVersion":"attacks.gopf.dev/v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{%s}}}`, manager, fields)
+	}
+	var names []string
+	for i := range 8000 {
+		names = append(names, fmt.Sprintf(`"f:%x":{}`, i))
+	}
+	entries := []string{entry(label, strings.Join(names, ","))}
+	for i := range 2500 {
+		entries = append(entries, entry(fmt.Sprintf("m%d", i), `"f:zz":{}`))
+	}
+	metadata := fmt.Sprintf(`"labels":{"gopf.dev/children":%q},"managedFields":[%s]`, label, strings.Join(entries, ","))
+	if err := s.attacker.sendRaw(context.Background(), pieces, "managed", `{"a":1}`, metadata); err != nil {
+		s.Errorf("not created: %.300v", err)
+	}
 }
 
 // labelledObjects makes objects that look like children, of all sizes, and changes them.
