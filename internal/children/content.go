@@ -45,8 +45,9 @@ func Content(entries []ManagedFields, manager string, object []byte) uint64 {
 		}
 	}
 	own := append(applied, updated...) // those that the operator writes first
+	top := topOf(own, object)
 	for _, fields := range own {
-		c.visit(fields, object, others, true)
+		c.visit(fields, object, others, &top)
 	}
 	switch {
 	case len(own) == 0:
@@ -55,6 +56,16 @@ func Content(entries []ManagedFields, manager string, object []byte) uint64 {
 		return unread
 	}
 	return max(c.sum(), unread+1)
+}
+
+// topOf returns the members of the object that the fields name. It reads the object once, however many
+// entries there are, because its length depends on other clients.
+func topOf(own [][]byte, object []byte) members {
+	var names [][]byte
+	for _, fields := range own {
+		names = append(names, memberNames(fields)...)
+	}
+	return membersOf(object, names)
 }
 
 // content hashes the values of fields.
@@ -78,13 +89,13 @@ func (c *content) sum() uint64 {
 
 // visit hashes the parts of a value that have entries in fields, which is a part of fieldsV1. A nil
 // value means that it does not exist. others are the fields that other managers have in the value. top
-// is true for the object.
-func (c *content) visit(fields, value []byte, others [][]byte, top bool) {
+// has the members of the object; it is nil for the parts of the object.
+func (c *content) visit(fields, value []byte, others [][]byte, top *members) {
 	w := jsonvalue.NewWalk(fields)
 	if c.left -= len(fields); c.left < 0 || !w.Take('{') {
 		return
 	}
-	of := parts{whole: value, top: top, fields: fields, left: &c.left}
+	of := parts{whole: value, fields: fields, left: &c.left, members: top}
 	theirs := c.within(others, fields)
 	at := -1
 	for c.left >= 0 && !w.Take('}') {
@@ -101,7 +112,7 @@ func (c *content) visit(fields, value []byte, others [][]byte, top bool) {
 		if isEmpty(inside) {
 			c.leaf(part, shared)
 		} else {
-			c.visit(inside, part, shared, false)
+			c.visit(inside, part, shared, nil)
 		}
 	}
 }
@@ -208,11 +219,9 @@ func isEmpty(text []byte) bool {
 // a list may be long.
 type parts struct {
 	whole   []byte
-	top     bool              // it is the object, which is read only once, and whose length depends on others
 	fields  []byte            // the names
 	left    *int              // the bytes that may still be read
-	members members           // of an object, as far as fields has them
-	read    bool              // members is set
+	members *members          // of an object, as far as fields has them; nil means that they were not read
 	items   [][]byte          // of a list
 	keys    [][]byte          // the members that identify the items in keyed
 	keyed   map[string][]byte // the items of a list
@@ -224,11 +233,10 @@ func (p *parts) at(name []byte) []byte {
 	kind, rest, _ := bytes.Cut(name, []byte(":"))
 	switch string(kind) {
 	case "f": // a member
-		if !p.read {
-			if !p.top {
-				*p.left -= len(p.whole)
-			}
-			p.members, p.read = membersOf(p.whole, p.named()), true
+		if p.members == nil {
+			*p.left -= len(p.whole)
+			read := membersOf(p.whole, memberNames(p.fields))
+			p.members = &read
 		}
 		return p.members.at(rest)
 	case "k": // an item with these members
@@ -283,9 +291,9 @@ func (p *parts) list() [][]byte {
 	return p.items
 }
 
-// named returns the names of the members in the fields.
-func (p *parts) named() (names [][]byte) {
-	for _, name := range namesOf(p.fields, math.MaxInt) {
+// memberNames returns the names of the members in the fields.
+func memberNames(fields []byte) (names [][]byte) {
+	for _, name := range namesOf(fields, math.MaxInt) {
 		if member, is := bytes.CutPrefix(name, []byte("f:")); is {
 			names = append(names, member)
 		}

@@ -117,6 +117,15 @@ func TestTheContentOfHostileEntries(t *testing.T) {
 			})
 		})
 	}
+	t.Run("entries of the operator", func(t *testing.T) { // each names a part of a large object
+		scaling.Check(t, 500, func(n int) {
+			var entries []ManagedFields
+			for range n {
+				entries = append(entries, ManagedFields{Manager: "me", Operation: "Update", FieldsV1: json.RawMessage(`{"f:a":{}}`)})
+			}
+			Content(entries, "me", []byte(`{"managed":[`+strings.Repeat(`{"a":1},`, n)+`1],"a":1}`))
+		})
+	})
 	t.Run("names and entries", func(t *testing.T) { // their product must not count
 		scaling.Check(t, 500, func(n int) {
 			var names []string
