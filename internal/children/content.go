@@ -89,7 +89,7 @@ func (c *content) sum() uint64 {
 
 // visit hashes the parts of a value that have entries in fields, which is a part of fieldsV1. A nil
 // value means that it does not exist. others are the fields that other managers have in the value. top
-// has the members of the object; it is nil for the parts of the object.
+// has the members of the object. Of the parts of the object, it is nil.
 func (c *content) visit(fields, value []byte, others [][]byte, top *members) {
 	w := jsonvalue.NewWalk(fields)
 	if c.left -= len(fields); c.left < 0 || !w.Take('{') {

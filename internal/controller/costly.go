@@ -39,7 +39,7 @@ const (
 	maxModestTurns = 1 << 30
 	// callMemory is about the memory of a running handler, in bytes, without its object. Small
 	// objects cost nothing, but one event can start the handlers of all of them: of an object
-	// that they refer to. So a namespace has a quarter of the memory limit for running
+	// that they refer to. So a namespace has an eighth of the memory limit for running
 	// handlers, at least for leastCalls without their objects.
 	callMemory = 48 << 10
 	leastCalls = 256
@@ -75,8 +75,9 @@ const (
 // LimitMemory sets the budgets and the backlog for a process with this memory limit. The
 // turns, the objects of daemons and the declared children take three eighths of it together,
 // and entries that wait for turns about a seventh. One namespace can have three quarters of
-// the former, and a quarter of the limit for the running handlers of small objects. All
-// namespaces together can have half of the limit for these, but a few of each always run.
+// the former, and an eighth of the limit for the running handlers of small objects. All
+// namespaces together can have a quarter of the limit for these, but a few of each always run.
+// The sum is less than the limit, because the runtime and connections need memory.
 //
 // Costly turns leave a quarter to the others, so modest turns do not wait for slow
 // handlers of large objects. Daemons run for long, and children are declared in turns that
@@ -88,9 +89,10 @@ func (c *Config) LimitMemory(limit int64) {
 	for _, part := range []*queue.Budget{c.Budget, c.Modest, c.Held, c.Declared} {
 		part.Whole = all
 	}
-	crowd := int(min(max(limit/4, leastCalls*callMemory), maxAllTurns))
+	crowd := int(min(max(limit/8, leastCalls*callMemory), maxAllTurns))
 	c.Crowd = &queue.Crowd{Limit: crowd, Total: 2 * crowd, Least: crowd / 16, Reached: crowdReport(c.Log)}
 	c.Budget.Rest, c.Held.Counted, c.Declared.Counted = size/4, true, true
+	c.Budget.Hard = int(min(max(limit/2, costlyTurns), maxAllTurns))
 	c.Waiting = &queue.Backlog{
 		CostlyLimit: int(min(max(limit/10, costlyBacklog), maxAllTurns)),
 		SpareLimit:  int(min(max(limit/28, packedBacklog), maxAllTurns)),

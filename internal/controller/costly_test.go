@@ -106,8 +106,11 @@ func TestTheBudgetsFitTheMemoryLimit(t *testing.T) {
 	if c.Waiting.CostlyLimit != 256*mib/10 || c.Waiting.SpareLimit != 256*mib/28 {
 		t.Errorf("the backlogs have %d and %d", c.Waiting.CostlyLimit, c.Waiting.SpareLimit)
 	}
-	if c.Crowd.Limit != 64*mib {
-		t.Errorf("the running handlers of a namespace have %d", c.Crowd.Limit)
+	if c.Crowd.Limit != 32*mib || c.Crowd.Total != 64*mib || c.Crowd.Least != 2*mib {
+		t.Errorf("the running handlers of a namespace have %d, those of all %d, and the first of each %d", c.Crowd.Limit, c.Crowd.Total, c.Crowd.Least)
+	}
+	if sum := c.Budget.Hard + c.Crowd.Total; c.Budget.Hard != 128*mib || sum > 192*mib {
+		t.Errorf("turns of large objects and running handlers have %d of 256 MiB", sum)
 	}
 	c.LimitMemory(math.MaxInt64) // no limit
 	parts := 2*c.Budget.Size + c.Modest.Size + c.Held.Size + c.Declared.Size

@@ -18,7 +18,8 @@ import (
 //
 // A budget can be a part of another one, the whole, which limits the sum of its parts. A
 // turn then needs room in both. Only a group that already has room of the part waits for
-// the whole: so each group has at least one turn of each part, whatever the others have. After
+// the whole: so each group has at least one turn of each part, whatever the others have, up to
+// Hard. After
 // the time of Patience, one more may start if only counted parts take its room: they may take it
 // for as long as the process runs.
 type Budget struct {
@@ -30,6 +31,7 @@ type Budget struct {
 	Whole   *Budget // with Size and Most; nil means that this is no part
 	Rest    int     // the room of the whole, and of a group in it, that is left to other parts
 	Counted bool    // it counts in the whole, but never waits for it, as for room inside of turns that have some
+	Hard    int     // of the whole, from which on a group without a turn waits as well, unless the whole is empty; 0 means never
 
 	mu      sync.Mutex
 	used    int
@@ -111,7 +113,8 @@ func (b *Budget) takeWhole(cost int, group string, owner any, notify func()) boo
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fits := b.shares[group] == 0 || b.Counted || w.used+cost <= w.Size-b.Rest && w.shares[group]+cost <= w.Most-b.Rest
+	first := b.shares[group] == 0 && (b.Hard == 0 || w.used == 0 || w.used+cost <= b.Hard)
+	fits := first || b.Counted || w.used+cost <= w.Size-b.Rest && w.shares[group]+cost <= w.Most-b.Rest
 	if !fits && b.extra && w.used-w.counted.sum()+cost <= w.Size-b.Rest && w.shares[group]-w.counted[group]+cost <= w.Most-b.Rest {
 		fits, b.extra, b.ended = true, false, time.Now()
 	}

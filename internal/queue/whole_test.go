@@ -57,6 +57,33 @@ func TestTheWholeLimitsTheSumOfItsParts(t *testing.T) {
 	})
 }
 
+// Each of many groups may have slow large turns. Together they must not fill the memory.
+func TestFirstTurnsOfManyGroupsHaveALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &workers{}
+		whole, large, modest, _ := parts()
+		large.Size, large.Hard = 100, 26
+		q := modestly(w, large, modest)
+		for _, key := range []int{100, 200, 300} {
+			q.Put(t.Context(), key, 10)
+		}
+		time.Sleep(time.Hour)
+		w.check(t, 100, 200) // with 300 it would be 30
+		q.Put(t.Context(), 301, 3)
+		w.check(t, 100, 200, 301) // modest turns do not wait
+		w.finish(200)
+		w.check(t, 100, 300, 301)
+		for _, key := range []int{100, 300, 301} {
+			w.finish(key)
+		}
+		q.Put(t.Context(), 400, 40)
+		w.check(t, 400) // nothing else would make room for it
+		w.finish(400)
+		q.Close()
+		whole.checkEmpty(t)
+	})
+}
+
 // Otherwise modest turns would wait for slow large ones.
 func TestAPartLeavesRoomOfTheWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
