@@ -18,6 +18,8 @@ const (
 	mostRead = 8 << 20
 	// perEntry is added to the bytes of an entry.
 	perEntry = 64
+	// perItem is added to the bytes of a list for each item.
+	perItem = 24
 	// unread is the hash of contents that take more than that to read.
 	unread = 1
 	// mostKeys limits the members that identify an item of a list. The API has no type with so many.
@@ -287,6 +289,7 @@ func (p *parts) list() [][]byte {
 	}
 	for item := w.Value(); len(item) > 0; item = w.Value() {
 		p.items = append(p.items, item)
+		*p.left -= perItem
 	}
 	return p.items
 }

@@ -245,8 +245,12 @@ func (p *Processor) managers(ctx context.Context, body *object.Body) []string {
 	return owners(entries, p.prefixes(), p.tracedKeys, p.finalizers())
 }
 
+// mostOwners limits the field managers that a warning names.
+const mostOwners = 8
+
 // owners returns the managers of annotations with one of the prefixes, of one of the keys in
-// the status, or of one of the finalizers, the last writer first.
+// the status, or of one of the finalizers, the last writer first. It returns at most [mostOwners]:
+// clients may write under any number of names.
 func owners(entries []metav1.ManagedFieldsEntry, prefixes, keys, finalizers []string) []string {
 	owns := func(e metav1.ManagedFieldsEntry) bool {
 		if e.FieldsV1 == nil {
@@ -271,7 +275,7 @@ func owners(entries []metav1.ManagedFieldsEntry, prefixes, keys, finalizers []st
 	})
 	var names []string
 	for _, e := range entries {
-		if owns(e) && !slices.Contains(names, e.Manager) {
+		if len(names) < mostOwners && owns(e) && !slices.Contains(names, e.Manager) {
 			names = append(names, e.Manager)
 		}
 	}

@@ -3,6 +3,7 @@ package process
 import (
 	"hash/maphash"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -24,6 +25,12 @@ func TestOwnersNamesTheLastWriterFirst(t *testing.T) {
 	}
 	if got := owners(entries, []string{"a.example.com"}, []string{"key"}, []string{"a.example.com/x"}); !slices.Equal(got, []string{"last", "status", "middle", "first"}) {
 		t.Errorf("got %q", got)
+	}
+	for i := range 1000 { // forged
+		entries = append(entries, entry(strconv.Itoa(i), ours, 6))
+	}
+	if got := owners(entries, []string{"a.example.com"}, nil, nil); len(got) != mostOwners {
+		t.Errorf("%d of 1,000 forged managers are named", len(got))
 	}
 }
 
