@@ -17,7 +17,7 @@ import (
 // host that the tenant names. They are all due after the start.
 func TestSlowTimersOfOneTenantTakeAPartOfTheMemory(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(256 << 20))
-	const objects, fits = 3000, 64 << 20 / (48 << 10) // a quarter of the limit, for calls of 48 KiB
+	const objects, fits = 3000, 32 << 20 / (48 << 10) // an eighth of the limit, for calls of 48 KiB
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var mu sync.Mutex
 		running, most, called := 0, 0, map[string]int{}
