@@ -352,8 +352,8 @@ func (b *budget) neediest() (next *share, line *line) {
 	return next, line
 }
 
-// before reports whether a must be served before b: who has less, was served longer ago,
-// waits longer. Without the turns, older waiters of a flood would always come first.
+// before reports whether a must be served before b: it has less, was served longer ago,
+// or waits longer. Without the turns, older waiters of a flood would always come first.
 func before(usedA, usedB, turnA, turnB int64, a, b *waiter) bool {
 	return cmp.Or(cmp.Compare(usedA, usedB), cmp.Compare(turnA, turnB), a.since.Compare(b.since)) < 0
 }

@@ -99,8 +99,7 @@ func (c *content) visit(fields, value []byte, others [][]byte, top *members) {
 	}
 	of := parts{whole: value, fields: fields, left: &c.left, members: top}
 	theirs := c.within(others, fields)
-	at := -1
-	for c.left >= 0 && !w.Take('}') {
+	for at := 0; c.left >= 0 && !w.Take('}'); at++ {
 		name, inside := unquoted(w.Value()), w.Value()
 		if len(inside) == 0 {
 			return
@@ -108,7 +107,7 @@ func (c *content) visit(fields, value []byte, others [][]byte, top *members) {
 		part := of.at(name)
 		c.write(name)
 		var shared [][]byte
-		if at++; at < len(theirs) {
+		if at < len(theirs) {
 			shared = theirs[at]
 		}
 		if isEmpty(inside) {
@@ -119,8 +118,8 @@ func (c *content) visit(fields, value []byte, others [][]byte, top *members) {
 	}
 }
 
-// within returns for each name in the fields what the other managers have under that name, except
-// for empty objects. nil means that there is nothing. It takes memory in proportion to the fields
+// within returns the values of the other managers for each name in the fields, in their order, except
+// for empty objects. nil means that there are none. It takes memory in proportion to the fields
 // and to the others, not to their product.
 func (c *content) within(others [][]byte, fields []byte) (found [][][]byte) {
 	if len(others) == 0 {

@@ -44,7 +44,7 @@ type Request struct {
 	// Reserve reserves bytes of memory for many sub-handlers, until the end of the turn. It may
 	// wait. The error means that there is not enough. May be nil.
 	Reserve func(bytes int) error
-	// Hold is the memory of what the call reads. nil means no limit.
+	// Hold takes memory for objects that the call reads. nil means no limit.
 	Hold Hold
 	// Room returns a function for Hold, and one that ends it. May be nil.
 	Room func(context.Context) (hold Hold, leave func())

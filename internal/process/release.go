@@ -57,7 +57,7 @@ func (p *Processor) marks(body *object.Body) (marks *patch.Patch, guarded bool) 
 		}
 	}
 	for _, key := range p.statusKeys() {
-		// A key with null has no state. API servers keep it, so its removal would change nothing.
+		// A null is no state, and counts as removed, so no patch would be sent for it.
 		if state, _ := body.Lookup("status", key); state != nil {
 			marks.Set(nil, "status", key)
 		}

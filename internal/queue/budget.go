@@ -19,9 +19,8 @@ import (
 // A budget can be a part of another one, the whole, which limits the sum of its parts. A
 // turn then needs room in both. Only a group that already has room of the part waits for
 // the whole: so each group has at least one turn of each part, whatever the others have, up to
-// Hard. After
-// the time of Patience, one more may start if only counted parts take its room: they may take it
-// for as long as the process runs.
+// Hard. After the time of Patience, one more may start if only counted parts take its room: they
+// may take it for as long as the process runs.
 type Budget struct {
 	Size     int
 	Most     int // of one group, whatever the others have; a group that has nothing never waits; 0 means no limit

@@ -27,7 +27,7 @@ type Fights struct {
 	repaired map[children.Key][]time.Time
 	told     map[children.Key]string // the message about the present fight
 	blindly  map[children.Key]blindApply
-	recent   int // the number of children that were left when old repairs were last forgotten
+	left     int // the number of children after old repairs were last forgotten
 }
 
 // Repair counts a repair. If there were too many, it returns the time until the next
@@ -36,7 +36,7 @@ func (f *Fights) Repair(k children.Key, now time.Time) (pause time.Duration) {
 	if f.repaired == nil {
 		f.repaired, f.told = map[children.Key][]time.Time{}, map[children.Key]string{}
 	}
-	if len(f.repaired) >= max(fewFights, 2*f.recent) {
+	if len(f.repaired) >= max(fewFights, 2*f.left) {
 		f.tidy(now)
 	}
 	recent := slices.DeleteFunc(f.repaired[k], func(at time.Time) bool { return now.Sub(at) >= fightWindow })
@@ -59,7 +59,7 @@ func (f *Fights) tidy(now time.Time) {
 			delete(f.told, k)
 		}
 	}
-	f.recent = len(f.repaired)
+	f.left = len(f.repaired)
 }
 
 // fight notes that another client keeps changing a child.

@@ -26,16 +26,10 @@ func TestThePolicyCannotBeEvadedByBindingsAndRollbacks(t *testing.T) {
 	t.Parallel()
 	const prefix = "evasion.example.com"
 	space := namespace(t)
-	made, err := policy.Reservation{
+	enforce(t, policy.Reservation{
 		Name: "evasion-state", Account: "system:serviceaccount:" + space + ":operator", Prefixes: []string{prefix},
 		Resources: []policy.Resource{{Plural: "pods"}, {Group: "apps", Plural: "deployments"}},
-	}.Objects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range made {
-		put(t, o)
-	}
+	})
 	everything := []any{"get", "list", "create", "update", "patch"}
 	grant(t, space, "tenant", everything)
 	grant(t, space, "repairer", append([]any{policy.Verb}, everything...))
@@ -105,6 +99,18 @@ func TestThePolicyCannotBeEvadedByBindingsAndRollbacks(t *testing.T) {
 	}
 	if err := annotate("v1/pods", rollback, "1"); err != nil {
 		t.Errorf("the annotation on a Pod, where it has no meaning: a tenant got %v", err)
+	}
+}
+
+// enforce puts the policy of a reservation into the cluster.
+func enforce(t *testing.T, r policy.Reservation) {
+	t.Helper()
+	made, err := r.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range made {
+		put(t, o)
 	}
 }
 

@@ -42,16 +42,10 @@ func reserve(t *testing.T, account string) {
 		}},
 	}})
 	t.Cleanup(func() { crds.delete("protecteds.trust.gopf.dev") })
-	made, err := policy.Reservation{
+	enforce(t, policy.Reservation{
 		Name: "protecteds-state", Account: account, Prefixes: []string{storage.DefaultPrefix}, Keys: []string{storage.DefaultName},
 		Resources: []policy.Resource{{Group: "trust.gopf.dev", Plural: "protecteds"}, {Group: "", Plural: "configmaps-of-nobody"}},
-	}.Objects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range made {
-		put(t, o)
-	}
+	})
 }
 
 // as reaches the objects in the account, which has the verbs on them.
